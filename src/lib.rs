@@ -1,1 +1,9 @@
-
+pub mod gpu;
+pub mod interpreter;
+pub mod methods;
+pub mod plan;
+pub mod problem;
+pub mod random;
+pub mod semantics;
+pub mod settings;
+pub mod steps;

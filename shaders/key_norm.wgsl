@@ -1,0 +1,23 @@
+// u(x) = x * key_scale, one thread a key.
+
+@group(0) @binding(1) var<storage, read> keys: array<vec4f>;            // [n, D4]
+@group(0) @binding(2) var<storage, read_write> key_scale: array<f32>;   // [n]
+
+@compute @workgroup_size(WORKGROUP)
+fn key_norm(@builtin(workgroup_id) group: vec3u,
+            @builtin(local_invocation_index) lane: u32) {
+  let i = group_index(group) * WORKGROUP + lane;
+  if (i >= p.n) { return; }
+  var square = 0.0;
+  for (var c = 0u; c < D4; c++) {
+    let x = keys[i * D4 + c];
+    square += dot(x, x);
+  }
+  var scale = 1.0;
+  if ((p.flags & KEY_NORM_RMS) != 0u) {
+    scale = 1.0 / sqrt(square + f32(p.d) * p.eps);
+  } else if ((p.flags & KEY_NORM_MAX) != 0u) {
+    scale = 1.0 / max(sqrt(square), p.eps);
+  }
+  key_scale[i] = scale;
+}

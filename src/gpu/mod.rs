@@ -1,0 +1,164 @@
+//! Runs plans on a device: pipelines, buffers and their ledger, slices, readback, timing.
+//!
+//! Everything here is asynchronous and never blocks: a page polls the futures once a frame, the
+//! command line blocks on them with [`block_on`].
+
+pub mod device;
+pub mod ledger;
+mod pipelines;
+pub mod run;
+pub mod workspace;
+
+use crate::plan::Limits;
+use ledger::Ledger;
+use pipelines::Pipelines;
+use std::cell::Cell;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+/// What can go wrong on a device, in words for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    NoAdapter(String),
+    Lost(String),
+    OutOfMemory(String),
+    /// A shader or a command that the device rejected: a defect of this program.
+    Rejected(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAdapter(why) => {
+                write!(f, "no graphics adapter can be used ({why}); install a Vulkan, Metal or Direct3D 12 driver")
+            }
+            Self::Lost(why) => {
+                write!(f, "the graphics device was lost ({why}); the settings are kept, reload or restart to go on")
+            }
+            Self::OutOfMemory(what) => {
+                write!(f, "the graphics device has no memory left for {what}; choose a shorter sequence or fewer heads")
+            }
+            Self::Rejected(why) => write!(f, "the graphics device rejected a command ({why}); please report this"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// An open device with everything that is kept between runs.
+pub struct Gpu {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub info: wgpu::AdapterInfo,
+    pub limits: Limits,
+    pub ledger: Ledger,
+    pipelines: Pipelines,
+    /// Nanoseconds a tick when the device has timestamps.
+    timestamp_period: Option<f32>,
+    /// Operations and bytes a millisecond that the last slices reached.
+    pace: Cell<f64>,
+    fault: Arc<Mutex<Option<Fault>>>,
+    /// When set, new buffers are filled with this word, so that a test tells "not written" from 0.
+    poison: Cell<Option<u32>>,
+}
+
+impl Gpu {
+    /// Takes over an open device and installs the handlers of lost devices and uncaught errors.
+    pub fn new(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Self {
+        let fault = Arc::new(Mutex::new(None));
+        let keep = |fault: &Arc<Mutex<Option<Fault>>>, new: Fault| {
+            if let Ok(mut slot) = fault.lock() {
+                slot.get_or_insert(new);
+            }
+        };
+        let slot = fault.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            if reason != wgpu::DeviceLostReason::Destroyed || !message.is_empty() {
+                keep(&slot, Fault::Lost(if message.is_empty() { format!("{reason:?}") } else { message }));
+            }
+        });
+        let slot = fault.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| keep(&slot, fault_of(error, "a buffer"))));
+        let limits = device.limits();
+        let timestamps = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
+        Self {
+            info: adapter.get_info(),
+            limits: Limits { binding: limits.max_storage_buffer_binding_size, buffer: limits.max_buffer_size },
+            ledger: Ledger::default(),
+            pipelines: Pipelines::default(),
+            timestamp_period: timestamps.then(|| queue.get_timestamp_period()),
+            pace: Cell::new(1e5),
+            fault,
+            poison: Cell::new(None),
+            device,
+            queue,
+        }
+    }
+
+    /// Opens a device without a window. `software` prefers a CPU adapter, as tests do, so that a
+    /// developer's own GPU does not change what they see.
+    ///
+    /// # Errors
+    /// When there is no adapter or it gives no device.
+    pub async fn open(software: bool) -> Result<Self, Fault> {
+        let adapter = device::adapter(software).await?;
+        let (device, queue) = adapter
+            .request_device(&device::descriptor(&adapter))
+            .await
+            .map_err(|error| Fault::NoAdapter(error.to_string()))?;
+        Ok(Self::new(&adapter, device, queue))
+    }
+
+    /// True for an adapter that computes on the CPU.
+    pub fn is_software(&self) -> bool {
+        self.info.device_type == wgpu::DeviceType::Cpu || self.info.name.contains("SwiftShader")
+    }
+
+    pub fn has_timestamps(&self) -> bool {
+        self.timestamp_period.is_some()
+    }
+
+    /// The first thing that went wrong, if any; the device is of no further use after a loss.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault.lock().ok().and_then(|slot| slot.clone())
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        self.fault().map_or(Ok(()), Err)
+    }
+
+    /// New buffers hold this word until they are written.
+    pub fn poison(&self, word: Option<u32>) {
+        self.poison.set(word);
+    }
+}
+
+pub(crate) fn fault_of(error: wgpu::Error, what: &str) -> Fault {
+    match error {
+        wgpu::Error::OutOfMemory { .. } => Fault::OutOfMemory(what.to_owned()),
+        other => Fault::Rejected(other.to_string()),
+    }
+}
+
+/// Lets the caller do something else once.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|_| if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+/// Runs a future to its end, driving the device natively. Not for a page.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn block_on<F: Future>(gpu: &Gpu, future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        // A lost device answers with an error; the future then sees the fault.
+        let _ = gpu.device.poll(wgpu::PollType::wait_indefinitely());
+    }
+}

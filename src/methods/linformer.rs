@@ -1,0 +1,129 @@
+//! Linformer, equation (7): `softmax(Q (E K)^T / sqrt d) (F V)`. Large E and F are walked in slices
+//! of columns and count as memory.
+
+use super::{bytes_of, key_buffer, key_norm_pass, online_pass, output_buffers, query_buffer, value_buffer, words};
+use crate::plan::{Binding, BufferId, Builder, Kind, Limits, New, Plan, Refusal, Role, Step};
+use crate::problem::{Dims, Fill, Source};
+use crate::semantics::Semantics;
+use crate::steps::WORKGROUP;
+use crate::steps::linear_projection::{self, PROJECT};
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Linformer {
+    pub k: u32,
+    /// E and F are one matrix.
+    pub shared_ef: bool,
+    /// Matrices E: 1 for all heads, or one a head.
+    pub projection_heads: u32,
+}
+
+/// Columns of E in a slice, a multiple of 64 so that slices of K and V begin aligned.
+pub(crate) fn slice_columns(n: u32, k: u32, binding: u64) -> u32 {
+    let column_bytes = u64::from(k.next_multiple_of(4)) * 4;
+    let fit = (binding / column_bytes).min(u64::from(n)) as u32;
+    if fit == n { n } else { (fit / 64 * 64).max(64).min(n) }
+}
+
+/// E or F, transposed, as slices of columns.
+pub(crate) fn matrix(b: &mut Builder, dims: &Dims, linformer: &Linformer, source: Source) -> BufferId {
+    let name = if source == Source::E { "E" } else { "F" };
+    let columns = slice_columns(dims.n_kv, linformer.k, b.limits().binding);
+    let slices = dims.n_kv.div_ceil(columns);
+    let id = b.buffer(New {
+        name,
+        kind: Kind::F32,
+        role: Role::Method,
+        ranges: linformer.projection_heads * slices,
+        range_words: u64::from(columns) * u64::from(linformer.k.next_multiple_of(4)),
+        shape: &[linformer.projection_heads, linformer.k, dims.n_kv],
+    });
+    b.fill(id, Fill { source, rows: dims.n_kv, range_rows: columns, rounds: 0, columns: 0, k: linformer.k });
+    id
+}
+
+/// The buffers that also the figures and maps of Linformer read.
+pub(crate) struct LinformerBuffers {
+    pub q: BufferId,
+    pub e: BufferId,
+    pub projected_keys: BufferId,
+    pub projected_scale: BufferId,
+}
+
+pub(crate) fn buffers(b: &mut Builder, dims: &Dims, linformer: &Linformer) -> LinformerBuffers {
+    let q = query_buffer(b, dims);
+    let e = matrix(b, dims, linformer, Source::E);
+    let projected_keys = projected(b, "E K", dims.heads, linformer.k, dims.d);
+    let projected_scale = words(b, "E K scale", Kind::F32, Role::Method, dims.heads, &[linformer.k]);
+    LinformerBuffers { q, e, projected_keys, projected_scale }
+}
+
+fn projected(b: &mut Builder, name: &'static str, heads: u32, k: u32, width: u32) -> BufferId {
+    let range_words = u64::from(k) * u64::from(width.next_multiple_of(4));
+    b.buffer(New { name, kind: Kind::F32, role: Role::Method, ranges: heads, range_words, shape: &[heads, k, width] })
+}
+
+/// # Errors
+/// The first buffer that the device cannot hold.
+pub fn plan(dims: &Dims, linformer: &Linformer, limits: Limits) -> Result<Plan, Refusal> {
+    let mut b = Builder::new(limits, dims.widths());
+    let rule = Semantics::PLAIN;
+    let shared = buffers(&mut b, dims, linformer);
+    let k = key_buffer(&mut b, dims);
+    let v = value_buffer(&mut b, dims);
+    let f = if linformer.shared_ef { shared.e } else { matrix(&mut b, dims, linformer, Source::F) };
+    let projected_values = projected(&mut b, "F V", dims.heads, linformer.k, dims.d_v);
+    let (out, lse) = output_buffers(&mut b, dims);
+    for head in 0..dims.heads {
+        let (keys, values) = (b.range(k, head), b.range(v, head));
+        let (ek, fv) = (b.range(shared.projected_keys, head), b.range(projected_values, head));
+        project(&mut b, Step::ProjectKeys, dims, linformer, shared.e, keys, ek, head, dims.d);
+        project(&mut b, Step::ProjectValues, dims, linformer, f, values, fv, head, dims.d_v);
+        let scale = b.range(shared.projected_scale, head);
+        key_norm_pass(&mut b, Step::ProjectedAttention, linformer.k, dims.d, &rule, ek, scale);
+        let [q, out, lse] = [shared.q, out, lse].map(|id| b.range(id, head));
+        online_pass(&mut b, Step::ProjectedAttention, dims, linformer.k, &rule, [q, ek, fv, scale, out, lse]);
+    }
+    b.finish()
+}
+
+/// Adds `to = matrix x`, slice by slice.
+#[expect(clippy::too_many_arguments, reason = "one call site each for K and V")]
+fn project(
+    b: &mut Builder,
+    step: Step,
+    dims: &Dims,
+    linformer: &Linformer,
+    matrix: BufferId,
+    x: Binding,
+    to: Binding,
+    head: u32,
+    width: u32,
+) {
+    let columns = slice_columns(dims.n_kv, linformer.k, b.limits().binding);
+    let slices = dims.n_kv.div_ceil(columns);
+    let (k4, width4) = (linformer.k.div_ceil(4), width.div_ceil(4));
+    for slice in 0..slices {
+        let start = slice * columns;
+        let here = columns.min(dims.n_kv - start);
+        let range = (head % linformer.projection_heads) * slices + slice;
+        let e = b.part(matrix, range, 0, u64::from(here) * u64::from(k4) * 4);
+        let row_bytes = u64::from(width4) * 16;
+        let rows = Binding {
+            buffer: x.buffer,
+            offset: x.offset + u64::from(start) * row_bytes,
+            bytes: u64::from(here) * row_bytes,
+        };
+        let bindings: Arc<[Binding]> = Arc::new([e, rows, to]);
+        let params = linear_projection::Params {
+            first_group: 0,
+            columns: here,
+            k: linformer.k,
+            k4,
+            width4,
+            first_slice: u32::from(slice == 0),
+        };
+        let flops = 2.0 * f64::from(here) * f64::from(linformer.k) * f64::from(width);
+        b.pass(step, &PROJECT, &params, &bindings, (k4 * width4).div_ceil(WORKGROUP), (flops, bytes_of(&bindings)));
+    }
+}

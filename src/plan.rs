@@ -1,0 +1,336 @@
+//! A plan: buffers, passes and bytes of one computation, as data.
+//!
+//! A pure function of sizes, rules and the device's [`Limits`]; it knows no GPU. What runs it are
+//! `gpu::run` and, in float64, [`crate::interpreter`]. The memory on the screen is read off plans.
+
+use crate::problem::Fill;
+use crate::steps::{Kernel, Widths};
+use std::fmt;
+use std::sync::Arc;
+
+/// Offsets of bindings are multiples of this, the most that WebGPU asks for.
+pub const ALIGNMENT: u64 = 256;
+
+/// What the device allows, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest range of a buffer that one binding may show to a shader.
+    pub binding: u64,
+    pub buffer: u64,
+}
+
+impl Limits {
+    /// The least that every WebGPU device allows.
+    pub const WEBGPU: Self = Self { binding: 128 << 20, buffer: 256 << 20 };
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    F32,
+    U32,
+}
+
+/// Whose bytes a buffer's are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// q, k, v and the output: every method has them.
+    Tensor,
+    /// What the method needs beyond them.
+    Method,
+    /// What measures and draws; not counted as the method's memory.
+    Instrument,
+}
+
+/// A buffer of equal ranges (heads, or slices of a matrix), each bound on its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferSpec {
+    /// Buffers of the same name are the same buffer in all plans of a request.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub role: Role,
+    /// For people: the sizes that the contents have, padding left out.
+    pub shape: Vec<u64>,
+    pub ranges: u32,
+    /// Words of four bytes in a range that are used.
+    pub range_words: u64,
+    /// What fills the buffer before the first pass.
+    pub fill: Option<Fill>,
+    /// Set to 0 before the first pass.
+    pub zeroed: bool,
+}
+
+impl BufferSpec {
+    /// Bytes from one range to the next.
+    pub fn stride(&self) -> u64 {
+        (self.range_words * 4).next_multiple_of(ALIGNMENT)
+    }
+
+    /// Bytes allocated.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.ranges) * self.stride()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BufferId(pub usize);
+
+/// The part of a buffer that a pass sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binding {
+    pub buffer: BufferId,
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+/// The steps of the pipelines, as the screen and the command line name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Step {
+    KeyNorm,
+    Hash,
+    Sort,
+    Attend,
+    Combine,
+    ProjectKeys,
+    ProjectValues,
+    ProjectedAttention,
+    FullAttention,
+    Scores,
+    Softmax,
+    WeightedSum,
+    Measure,
+}
+
+impl Step {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KeyNorm => "key norm",
+            Self::Hash => "hash",
+            Self::Sort => "sort",
+            Self::Attend => "chunked attention",
+            Self::Combine => "combine rounds",
+            Self::ProjectKeys => "project keys",
+            Self::ProjectValues => "project values",
+            Self::ProjectedAttention => "projected attention",
+            Self::FullAttention => "full attention",
+            Self::Scores => "scores",
+            Self::Softmax => "softmax",
+            Self::WeightedSum => "weighted sum",
+            Self::Measure => "measure",
+        }
+    }
+}
+
+/// One kernel over its whole grid. It may be cut anywhere between two workgroups.
+#[derive(Clone)]
+pub struct Pass {
+    pub step: Step,
+    pub kernel: &'static Kernel,
+    pub widths: Widths,
+    /// The kernel's parameter struct; its first word is the first workgroup of a slice.
+    pub params: Vec<u8>,
+    pub bindings: Arc<[Binding]>,
+    /// Workgroups.
+    pub groups: u32,
+    /// Floating-point operations, a multiply-add being two.
+    pub flops: f64,
+    /// Bytes read and written when nothing is cached.
+    pub bytes: f64,
+}
+
+/// Bytes and operations of all passes of one step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepTotal {
+    pub step: Step,
+    pub flops: f64,
+    pub bytes: f64,
+}
+
+#[derive(Clone, Default)]
+pub struct Plan {
+    pub buffers: Vec<BufferSpec>,
+    pub passes: Vec<Pass>,
+}
+
+impl Plan {
+    /// Bytes of all buffers that are the method's own memory, instruments left out.
+    pub fn method_bytes(&self) -> u64 {
+        self.buffers.iter().filter(|b| b.role != Role::Instrument).map(BufferSpec::bytes).sum()
+    }
+
+    /// Totals by step, in the order in which the steps first run.
+    pub fn steps(&self) -> Vec<StepTotal> {
+        let mut totals: Vec<StepTotal> = Vec::new();
+        for pass in &self.passes {
+            let at = totals.iter().position(|total| total.step == pass.step).unwrap_or_else(|| {
+                totals.push(StepTotal { step: pass.step, flops: 0.0, bytes: 0.0 });
+                totals.len() - 1
+            });
+            totals[at].flops += pass.flops;
+            totals[at].bytes += pass.bytes;
+        }
+        totals
+    }
+
+    pub fn find(&self, name: &str) -> Option<&BufferSpec> {
+        self.buffers.iter().find(|buffer| buffer.name == name)
+    }
+}
+
+/// A buffer that the device cannot hold; both numbers in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub buffer: &'static str,
+    pub needed: u64,
+    pub allowed: u64,
+    /// True when the whole buffer is too large, false when a range cannot be bound.
+    pub whole: bool,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.whole { "needs" } else { "must show a shader" };
+        write!(
+            f,
+            "the buffer \"{}\" {what} {} ({} bytes), this device allows {} ({} bytes); choose a shorter sequence or another method",
+            self.buffer,
+            bytes_in_words(self.needed),
+            self.needed,
+            bytes_in_words(self.allowed),
+            self.allowed
+        )
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// `16.0 GiB`, `1.5 MiB`, `512 B`.
+pub fn bytes_in_words(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in units {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
+}
+
+/// Builds a plan; the first thing that does not fit is remembered and told by [`Builder::finish`].
+pub struct Builder {
+    plan: Plan,
+    limits: Limits,
+    widths: Widths,
+    refusal: Option<Refusal>,
+}
+
+/// A new buffer, for [`Builder::buffer`].
+pub struct New<'a> {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub role: Role,
+    pub ranges: u32,
+    pub range_words: u64,
+    pub shape: &'a [u32],
+}
+
+impl Builder {
+    pub fn new(limits: Limits, widths: Widths) -> Self {
+        Self { plan: Plan::default(), limits, widths, refusal: None }
+    }
+
+    pub fn widths(&self) -> Widths {
+        self.widths
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Adds a buffer, or finds the one of the same name.
+    pub fn buffer(&mut self, new: New<'_>) -> BufferId {
+        if let Some(at) = self.plan.buffers.iter().position(|buffer| buffer.name == new.name) {
+            return BufferId(at);
+        }
+        let spec = BufferSpec {
+            name: new.name,
+            kind: new.kind,
+            role: new.role,
+            shape: new.shape.iter().map(|size| u64::from(*size)).collect(),
+            ranges: new.ranges,
+            range_words: new.range_words,
+            fill: None,
+            zeroed: false,
+        };
+        self.refuse(spec.name, spec.bytes(), self.limits.buffer, true);
+        self.plan.buffers.push(spec);
+        BufferId(self.plan.buffers.len() - 1)
+    }
+
+    fn refuse(&mut self, buffer: &'static str, needed: u64, allowed: u64, whole: bool) {
+        if needed > allowed && self.refusal.is_none() {
+            self.refusal = Some(Refusal { buffer, needed, allowed, whole });
+        }
+    }
+
+    /// The buffer is filled from the problem before the first pass.
+    pub fn fill(&mut self, id: BufferId, fill: Fill) {
+        self.plan.buffers[id.0].fill = Some(fill);
+    }
+
+    /// The buffer is set to 0 before the first pass.
+    pub fn zeroed(&mut self, id: BufferId) {
+        self.plan.buffers[id.0].zeroed = true;
+    }
+
+    /// One whole range; `range` is taken modulo the number of ranges, so that a buffer with a
+    /// single range serves all heads.
+    pub fn range(&mut self, id: BufferId, range: u32) -> Binding {
+        let words = self.plan.buffers[id.0].range_words;
+        self.part(id, range, 0, words)
+    }
+
+    /// `words` words of a range from word `start` on, which must lie on an aligned offset.
+    pub fn part(&mut self, id: BufferId, range: u32, start: u64, words: u64) -> Binding {
+        let spec = &self.plan.buffers[id.0];
+        let offset = u64::from(range % spec.ranges) * spec.stride() + start * 4;
+        debug_assert_eq!(offset % ALIGNMENT, 0);
+        let binding = Binding { buffer: id, offset, bytes: words * 4 };
+        self.refuse(self.plan.buffers[id.0].name, binding.bytes, self.limits.binding, false);
+        binding
+    }
+
+    /// Adds a pass. `flops` counts a multiply-add as two, `bytes` what is read and written.
+    pub fn pass<P: bytemuck::Pod>(
+        &mut self,
+        step: Step,
+        kernel: &'static Kernel,
+        params: &P,
+        bindings: &Arc<[Binding]>,
+        groups: u32,
+        cost: (f64, f64),
+    ) {
+        debug_assert_eq!(kernel.bindings.len(), bindings.len(), "{}", kernel.stem);
+        self.plan.passes.push(Pass {
+            step,
+            kernel,
+            widths: self.widths,
+            params: bytemuck::bytes_of(params).to_vec(),
+            bindings: bindings.clone(),
+            groups,
+            flops: cost.0,
+            bytes: cost.1,
+        });
+    }
+
+    /// # Errors
+    /// The first buffer or binding that exceeds the limits.
+    pub fn finish(self) -> Result<Plan, Refusal> {
+        match self.refusal {
+            Some(refusal) => Err(refusal),
+            None => Ok(self.plan),
+        }
+    }
+}

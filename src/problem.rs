@@ -1,0 +1,165 @@
+//! The numbers that a computation starts from: q, k, v, rotations and projections.
+
+use crate::random::{Stream, normal};
+use crate::steps::Widths;
+use std::ops::Range;
+
+/// What may fill a buffer from outside the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    Q,
+    K,
+    V,
+    Rotations,
+    /// E and F, transposed: row j is column j.
+    E,
+    F,
+}
+
+/// Sizes of a problem. Head h uses k head `h % k_heads` and v head `h % v_heads`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dims {
+    pub n_q: u32,
+    pub n_kv: u32,
+    pub heads: u32,
+    pub k_heads: u32,
+    pub v_heads: u32,
+    pub d: u32,
+    pub d_v: u32,
+}
+
+impl Dims {
+    pub fn widths(&self) -> Widths {
+        Widths::new(self.d, self.d_v)
+    }
+}
+
+/// q, k and v as rows without padding: `[heads, n_q, d]`, `[k_heads, n_kv, d]`, `[v_heads, n_kv, d_v]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    pub dims: Dims,
+    pub q: Vec<f32>,
+    pub k: Vec<f32>,
+    pub v: Vec<f32>,
+    pub rotations: Rotations,
+    pub projections: Projections,
+}
+
+/// Where R comes from; columns are numbered through the groups of a factorised hash.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rotations {
+    /// Standard normal entries that depend on (seed, head, round, column, row) alone.
+    Seeded(u32),
+    /// `[heads or 1, rounds, d, columns]`.
+    Given(Vec<f32>),
+}
+
+/// Where E and F come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Projections {
+    /// `E[i, j] = 1 / |segment i|` on segment `i = [floor(i n / k), floor((i + 1) n / k))`; E = F.
+    Mean,
+    /// Normal entries of variance 1/k that depend on (seed, matrix, i, j) alone.
+    Gaussian(u32),
+    /// `[heads or 1, k, n]` each.
+    Given { e: Vec<f32>, f: Vec<f32> },
+}
+
+/// How a buffer is filled, row by row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    pub source: Source,
+    /// Rows of one head; they lie in one range, or in several of `range_rows` each.
+    pub rows: u32,
+    pub range_rows: u32,
+    /// Rounds and columns of the rotations, or k of the projections; 0 where it has no meaning.
+    pub rounds: u32,
+    pub columns: u32,
+    pub k: u32,
+}
+
+impl Fill {
+    /// Rows of one head in one range.
+    pub fn whole(source: Source, rows: u32) -> Self {
+        Self { source, rows, range_rows: rows, rounds: 0, columns: 0, k: 0 }
+    }
+
+    /// The head and the rows that a range of the buffer holds.
+    pub fn range(&self, range: u32) -> (u32, Range<u32>) {
+        let slices = self.rows.div_ceil(self.range_rows);
+        let start = (range % slices) * self.range_rows;
+        (range / slices, start..(start + self.range_rows).min(self.rows))
+    }
+}
+
+impl Problem {
+    /// Appends rows of a matrix, each padded with zeros to a multiple of four floats.
+    ///
+    /// Rows of Q, K, V are positions of one head; of the rotations columns of R, all rounds of a
+    /// head in order; of E and F positions.
+    pub fn rows(&self, fill: Fill, head: u32, rows: Range<u32>, out: &mut Vec<f32>) {
+        let dims = self.dims;
+        let (d, d_v) = (dims.d as usize, dims.d_v as usize);
+        let mut plain = |values: &[f32], per_head: u32, width: usize| {
+            for row in rows.clone() {
+                let start = (head as usize * per_head as usize + row as usize) * width;
+                out.extend_from_slice(&values[start..start + width]);
+                pad(out, width);
+            }
+        };
+        match fill.source {
+            Source::Q => plain(&self.q, dims.n_q, d),
+            Source::K => plain(&self.k, dims.n_kv, d),
+            Source::V => plain(&self.v, dims.n_kv, d_v),
+            Source::Rotations => rows.for_each(|row| {
+                let (round, column) = (row / fill.columns, row % fill.columns);
+                out.extend((0..dims.d).map(|c| self.rotation(fill, head, round, column, c)));
+                pad(out, d);
+            }),
+            Source::E | Source::F => rows.for_each(|j| {
+                out.extend((0..fill.k).map(|i| self.projection(fill, head, i, j)));
+                pad(out, fill.k as usize);
+            }),
+        }
+    }
+
+    /// `R[row, column]` of a head and round.
+    fn rotation(&self, fill: Fill, head: u32, round: u32, column: u32, row: u32) -> f32 {
+        match &self.rotations {
+            Rotations::Seeded(seed) => {
+                let index =
+                    ((u64::from(head) * 16 + u64::from(round)) * 4096 + u64::from(column)) * 128 + u64::from(row);
+                normal(*seed, Stream::Rotations, index)
+            }
+            Rotations::Given(values) => {
+                let block = head as usize * fill.rounds as usize + round as usize;
+                values[(block * self.dims.d as usize + row as usize) * fill.columns as usize + column as usize]
+            }
+        }
+    }
+
+    /// `E[i, j]` or `F[i, j]`.
+    fn projection(&self, fill: Fill, head: u32, i: u32, j: u32) -> f32 {
+        let n = self.dims.n_kv;
+        match &self.projections {
+            Projections::Mean => {
+                let edge = |i: u32| (u64::from(i) * u64::from(n) / u64::from(fill.k)) as u32;
+                let segment = edge(i)..edge(i + 1);
+                if segment.contains(&j) { 1.0 / segment.len() as f32 } else { 0.0 }
+            }
+            Projections::Gaussian(seed) => {
+                let stream = if fill.source == Source::E { Stream::ProjectionE } else { Stream::ProjectionF };
+                let index = (u64::from(head) << 40) + u64::from(j) * u64::from(fill.k) + u64::from(i);
+                normal(*seed, stream, index) / (fill.k as f32).sqrt()
+            }
+            Projections::Given { e, f } => {
+                let values = if fill.source == Source::E { e } else { f };
+                values[(head as usize * fill.k as usize + i as usize) * n as usize + j as usize]
+            }
+        }
+    }
+}
+
+fn pad(out: &mut Vec<f32>, width: usize) {
+    out.extend(std::iter::repeat_n(0.0, width.next_multiple_of(4) - width));
+}

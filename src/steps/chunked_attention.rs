@@ -1,0 +1,105 @@
+//! Attention of one round over the sorted order: a query sees its own chunk and its neighbours.
+//! Reformer equations (5) and (12) to (16); keys are the queries at unit length (shared QK).
+
+use super::visibility::{self, Geometry, Lists};
+use super::{Access, Data, Kernel, Widths, dot, params, read_params, softmax_sum};
+use crate::semantics::flags;
+
+params! {
+    /// `groups = ceil(n / 64)`.
+    Params as "Params" {
+        first_group: u32,
+        round: u32,
+        scale: f32,
+        self_value: f32,
+        lsh: Geometry,
+    }
+}
+
+pub static ATTEND: Kernel = Kernel {
+    stem: "chunked_attention",
+    entry: "attend",
+    source: include_str!("../../shaders/chunked_attention.wgsl"),
+    params: &[Geometry::WGSL, Params::WGSL],
+    include: visibility::WGSL,
+    bindings: &[
+        Access::Read,
+        Access::Read,
+        Access::Read,
+        Access::Read,
+        Access::Read,
+        Access::Read,
+        Access::ReadWrite,
+        Access::ReadWrite,
+    ],
+    twin,
+};
+
+/// The score of an allowed pair before the pair count, in float64.
+pub(crate) fn score(
+    q: &[f64],
+    key_scale: f64,
+    k: &[f64],
+    scale: f32,
+    is_self: bool,
+    self_value: f32,
+    word: u32,
+) -> f64 {
+    if is_self && word & flags::SELF_VALUE != 0 {
+        f64::from(self_value)
+    } else {
+        dot(q, k) * key_scale * f64::from(scale)
+    }
+}
+
+/// Built from the lists of each chunk's members, not from the sorted order.
+fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
+    let p: Params = read_params(params);
+    let g = p.lsh;
+    let (ds, dvs, n) = (widths.d_stride(), widths.dv_stride(), g.n as usize);
+    let mut members = vec![Vec::new(); (g.rounds * g.chunks) as usize];
+    for round in 0..g.rounds {
+        for e in 0..g.n {
+            let position = buffers[3].u()[(round * g.n + e) as usize];
+            let chunk = buffers[4].u()[(round * g.n + position) as usize];
+            members[(round * g.chunks + chunk) as usize].push(position);
+        }
+    }
+    let (mut outs, mut sums) = (Vec::with_capacity(n * dvs), Vec::with_capacity(n));
+    {
+        let (q, v, key_scale) = (buffers[0].f(), buffers[1].f(), buffers[2].f());
+        let lists = Lists { geometry: g, chunk_of: buffers[4].u(), buckets: buffers[5].u() };
+        for i in 0..g.n {
+            let mut terms = Vec::new();
+            let chunk = lists.chunk_of[(p.round * g.n + i) as usize];
+            for (round, chunk) in (0..g.steps()).filter_map(|step| g.seen_chunk(p.round, chunk, step)) {
+                for &j in &members[(round * g.chunks + chunk) as usize] {
+                    let same = round == p.round
+                        && lists.buckets[(round * g.n + i) as usize] == lists.buckets[(round * g.n + j) as usize];
+                    if !lists.allowed(i, j) || (g.flags & flags::SAME_BUCKET != 0 && !same) {
+                        continue;
+                    }
+                    let (a, b) = (i as usize, j as usize);
+                    let mut s = score(
+                        &q[a * ds..][..ds],
+                        key_scale[b],
+                        &q[b * ds..][..ds],
+                        p.scale,
+                        i == j,
+                        p.self_value,
+                        g.flags,
+                    );
+                    if g.flags & flags::PAIR_COUNT != 0 {
+                        s -= (f64::from(lists.pair_count(i, j)) + f64::from(g.pair_count_eps)).ln();
+                    }
+                    terms.push((s, &v[b * dvs..][..dvs]));
+                }
+            }
+            let (out, lse) = softmax_sum(&terms, dvs);
+            outs.extend(out);
+            sums.push(lse);
+        }
+    }
+    buffers[6].f_mut().copy_from_slice(&outs);
+    buffers[7].f_mut().copy_from_slice(&sums);
+}

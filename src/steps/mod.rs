@@ -1,0 +1,229 @@
+//! The steps of the algorithms: for each WGSL file one file here with what goes in and out, the
+//! grid, and a twin in float64 that the shader is tested against.
+//!
+//! Nothing here knows a GPU: a [`Kernel`] is a name, a text and a list of bindings.
+
+pub mod approximate_weights;
+pub mod attention_map;
+pub mod bucket_sort;
+pub mod chunked_attention;
+pub mod combine_rounds;
+pub mod coverage;
+pub mod effective_weights;
+pub mod full_attention;
+pub mod key_norm;
+pub mod linear_projection;
+pub mod map_pixels;
+pub mod materialized_attention;
+pub mod random_rotation_hash;
+pub mod top_attention;
+pub mod top_keys;
+pub mod visibility;
+
+use crate::semantics::flags;
+
+/// Threads of a workgroup where a step does not say otherwise.
+pub const WORKGROUP: u32 = 64;
+/// Threads of a workgroup that reduces over a row.
+pub const ROW_WORKGROUP: u32 = 128;
+/// Log-sum-exp of a row without a single key, and score of a masked pair in a stored row: the
+/// lowest finite float32, since WGSL may assume that there is no infinity.
+pub const EMPTY: f32 = f32::MIN;
+/// An index that stands for "no key".
+pub const NO_KEY: u32 = u32::MAX;
+
+/// Widths of the rows in vectors of four floats; they become constants of the shader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Widths {
+    /// `ceil(d / 4)`.
+    pub d4: u32,
+    /// `ceil(d_v / 4)`.
+    pub dv4: u32,
+}
+
+impl Widths {
+    pub fn new(d: u32, d_v: u32) -> Self {
+        Self { d4: d.div_ceil(4), dv4: d_v.div_ceil(4) }
+    }
+
+    /// Floats from one row of q or k to the next; what `d` does not fill is 0.
+    pub fn d_stride(self) -> usize {
+        self.d4 as usize * 4
+    }
+
+    /// Floats from one row of v to the next.
+    pub fn dv_stride(self) -> usize {
+        self.dv4 as usize * 4
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    ReadWrite,
+}
+
+/// One entry point of a shader and its twin.
+pub struct Kernel {
+    /// File stem in `shaders/`.
+    pub stem: &'static str,
+    pub entry: &'static str,
+    /// The WGSL file.
+    pub source: &'static str,
+    /// The WGSL text of the parameter structs, generated from their Rust definitions.
+    pub params: &'static [&'static str],
+    /// Further shared text, such as who sees whom.
+    pub include: &'static str,
+    /// Storage bindings 1, 2, ... of group 0; binding 0 is the uniform `p: Params`.
+    pub bindings: &'static [Access],
+    /// The same computation in float64 on whole buffers, all workgroups at once.
+    pub twin: fn(&[u8], Widths, &mut [Data]),
+}
+
+impl Kernel {
+    /// The complete WGSL module for rows of these widths.
+    pub fn wgsl(&self, widths: Widths) -> String {
+        format!(
+            "{}const D4: u32 = {}u;\nconst DV4: u32 = {}u;\n{}{}{}{}",
+            constants(),
+            widths.d4,
+            widths.dv4,
+            self.params.concat(),
+            include_str!("../../shaders/common.wgsl"),
+            self.include,
+            self.source,
+        )
+    }
+}
+
+/// Every kernel, for the tests that compile and check each one.
+pub const KERNELS: &[&Kernel] = &[
+    &key_norm::KEY_NORM,
+    &random_rotation_hash::HASH,
+    &bucket_sort::COUNT,
+    &bucket_sort::SCAN,
+    &bucket_sort::SCATTER,
+    &chunked_attention::ATTEND,
+    &combine_rounds::COMBINE,
+    &linear_projection::PROJECT,
+    &full_attention::ATTEND,
+    &materialized_attention::SCORES,
+    &materialized_attention::SOFTMAX,
+    &materialized_attention::WEIGHTED_SUM,
+    &attention_map::PAIRS,
+    &map_pixels::PIXELS,
+    &approximate_weights::WEIGHTS,
+    &effective_weights::WEIGHTS,
+    &top_keys::SELECT,
+    &top_attention::ATTEND,
+    &coverage::COVERAGE,
+];
+
+/// The numbers that Rust and WGSL share, written once.
+fn constants() -> String {
+    let words = [
+        ("WORKGROUP", WORKGROUP),
+        ("ROW_WORKGROUP", ROW_WORKGROUP),
+        ("NO_KEY", NO_KEY),
+        ("CAUSAL", flags::CAUSAL),
+        ("SAME_BUCKET", flags::SAME_BUCKET),
+        ("PAIR_COUNT", flags::PAIR_COUNT),
+        ("SELF_VALUE", flags::SELF_VALUE),
+        ("SELF_EXCLUDE", flags::SELF_EXCLUDE),
+        ("WRAP_IN_ROUND", flags::WRAP_IN_ROUND),
+        ("WRAP_ACROSS_ROUNDS", flags::WRAP_ACROSS_ROUNDS),
+        ("KEY_NORM_MAX", flags::KEY_NORM_MAX),
+        ("KEY_NORM_RMS", flags::KEY_NORM_RMS),
+        ("SORT_TILE", bucket_sort::TILE),
+        ("SORT_DIGITS", bucket_sort::DIGITS),
+        ("KEY_TILE", full_attention::KEY_TILE),
+        ("TOP", top_keys::TOP),
+    ];
+    // Hexadecimal, since Chrome rejects the decimal spelling of the lowest float32.
+    let mut text = String::from("const EMPTY: f32 = -0x1.fffffep+127f;\n");
+    for (name, value) in words {
+        text += &format!("const {name}: u32 = {value}u;\n");
+    }
+    text
+}
+
+/// A buffer of the float64 interpreter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    F(Vec<f64>),
+    U(Vec<u32>),
+}
+
+impl Data {
+    /// The floats; empty when the buffer holds integers, so that a wrong binding shows in a test.
+    pub fn f(&self) -> &[f64] {
+        if let Self::F(values) = self { values } else { &[] }
+    }
+
+    pub fn u(&self) -> &[u32] {
+        if let Self::U(values) = self { values } else { &[] }
+    }
+
+    pub fn f_mut(&mut self) -> &mut [f64] {
+        if let Self::F(values) = self { values } else { &mut [] }
+    }
+
+    pub fn u_mut(&mut self) -> &mut [u32] {
+        if let Self::U(values) = self { values } else { &mut [] }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F(values) => values.len(),
+            Self::U(values) => values.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The parameters of a pass as they stand in its uniform slot.
+pub(crate) fn read_params<P: bytemuck::Pod>(bytes: &[u8]) -> P {
+    bytemuck::pod_read_unaligned(&bytes[..size_of::<P>()])
+}
+
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+/// Softmax-weighted sum over scores and rows of values: `(output, log-sum-exp)`.
+/// Without any score the output is 0 and the log-sum-exp [`EMPTY`].
+pub(crate) fn softmax_sum<'a>(terms: &[(f64, &'a [f64])], width: usize) -> (Vec<f64>, f64) {
+    let mut out = vec![0.0; width];
+    let top = terms.iter().map(|term| term.0).fold(f64::NEG_INFINITY, f64::max);
+    if terms.is_empty() {
+        return (out, f64::from(EMPTY));
+    }
+    let total: f64 = terms.iter().map(|term| (term.0 - top).exp()).sum();
+    for (score, value) in terms {
+        let weight = (score - top).exp() / total;
+        for (o, x) in out.iter_mut().zip(*value) {
+            *o += weight * x;
+        }
+    }
+    (out, top + total.ln())
+}
+
+/// Defines a parameter struct once, for Rust and for WGSL.
+macro_rules! params {
+    ($(#[$meta:meta])* $name:ident as $wgsl:literal { $($(#[$doc:meta])* $field:ident : $kind:tt),+ $(,)? }) => {
+        $(#[$meta])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+        pub struct $name { $($(#[$doc])* pub $field: $kind),+ }
+
+        impl $name {
+            /// The same struct in WGSL.
+            pub const WGSL: &'static str =
+                concat!("struct ", $wgsl, " {\n", $("  ", stringify!($field), ": ", stringify!($kind), ",\n"),+, "}\n");
+        }
+    };
+}
+pub(crate) use params;
