@@ -1,6 +1,8 @@
 pub mod gpu;
 pub mod interpreter;
+pub mod lab;
 pub mod methods;
+pub mod outcome;
 pub mod plan;
 pub mod problem;
 pub mod random;

@@ -103,6 +103,11 @@ impl Semantics {
     /// column of every comparison.
     pub const PLAIN: Self = Self { key_norm: KeyNorm::None, self_rule: SelfRule::Include, ..Self::PAPER };
 
+    /// False for a pair that the causal mask or the self rule takes out.
+    pub fn sees(&self, query: u32, key: u32) -> bool {
+        !(self.causal && key > query || self.self_rule == SelfRule::Exclude && key == query)
+    }
+
     /// Keys allowed for a query at `position` of `n` when every pair is computed.
     pub fn allowed(&self, position: u32, n: u32) -> u32 {
         let all = if self.causal { position + 1 } else { n };

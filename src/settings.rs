@@ -111,6 +111,8 @@ pub struct Settings {
     pub d: u32,
     pub seed: u32,
     pub method: Method,
+    /// Full attention takes its keys from the queries, as LSH attention must.
+    pub shared_qk: bool,
     pub rounds: u32,
     /// `None`: follows from the chunk length.
     pub buckets: Option<u32>,
@@ -141,6 +143,7 @@ impl Default for Settings {
             d: 64,
             seed: 1,
             method: Method::Lsh,
+            shared_qk: true,
             rounds: 4,
             buckets: None,
             chunk: None,
@@ -380,6 +383,13 @@ pub const KEYS: &[Key] = &[
         set: |s, text| store(&mut s.k, optional(text, 1, MAX_N)),
     },
     key!("projection", "Linformer: E and F", "mean or gaussian", projection, choice),
+    key!(
+        "shared-qk",
+        "Full: keys are the queries at unit length, as in LSH attention",
+        "true or false",
+        shared_qk,
+        switch
+    ),
     key!("causal", "No query sees a later position", "true or false", semantics.causal, switch),
     key!("scale", "Factor on a score", "inverse-sqrt-d or one", semantics.score_scale, choice),
     key!("key-norm", "How a key's length is taken out", "l2-max, l2-rms or none", semantics.key_norm, choice),
