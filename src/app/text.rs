@@ -15,7 +15,18 @@ macro_rules! texts {
 }
 
 texts! {
+    // --- shell: title, panels, controls, strip, errors ---
     AppName => "Attention Lab",
+    // --- buckets view ---
+    BucketsTitle => "Buckets",
+    // --- attention view ---
+    AttentionTitle => "Attention",
+    // --- result view ---
+    ResultTitle => "Result",
+    // --- memory view ---
+    MemoryTitle => "Memory",
+    // --- compare view ---
+    CompareTitle => "Compare",
 }
 
 /// Replaces the holes `{0}`, `{1}`, ... of a text.
