@@ -63,11 +63,14 @@ pub fn measured(settings: &Settings, dims: &Dims) -> Measured {
             chunk_len: settings.chunk_len(),
             rotation_heads: if settings.rotations_per_head { dims.heads } else { 1 },
             semantics: settings.semantics,
+            keep_rounds: false,
         }),
         Method::Linformer => Measured::Linformer(Linformer {
             k: settings.projected_len(),
             shared_ef: settings.projection == Projection::Mean,
             projection_heads: 1,
+            biased: false,
+            triangle: false,
         }),
     }
 }
