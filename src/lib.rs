@@ -10,3 +10,5 @@ pub mod random;
 pub mod semantics;
 pub mod settings;
 pub mod steps;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod verify;
