@@ -14,7 +14,7 @@
 use super::rows::{Rows, SLICE, add_scaled, index, normalise, normals};
 use super::{Input, InputError, Shown};
 use crate::gpu::yield_now;
-use crate::problem::{Dims, Problem};
+use crate::problem::Problem;
 use crate::random::{Stream, below};
 use crate::settings::Settings;
 use crate::steps::EMPTY;
@@ -26,7 +26,7 @@ const SYMBOLS: u32 = 128;
 /// position 0, which has none before it, is still the nearest to its counterpart.
 const CONTEXT: [f32; 4] = [1.0, 0.7, 0.49, 0.343];
 /// Width of a code, d_v.
-const CODE_WIDTH: usize = 32;
+pub(super) const CODE_WIDTH: usize = 32;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct DuplicationInput {
@@ -124,17 +124,8 @@ pub(super) async fn build(settings: &Settings) -> Result<Input, InputError> {
             rows.push(&direction);
         }
     }
-    let dims = Dims {
-        n_q: n,
-        n_kv: n,
-        heads: settings.heads,
-        k_heads: settings.heads,
-        v_heads: 1,
-        d: settings.d,
-        d_v: CODE_WIDTH as u32,
-    };
     let problem = Problem {
-        dims,
+        dims: super::dims(settings),
         q: rows.q,
         k: rows.k,
         v,

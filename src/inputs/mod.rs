@@ -14,7 +14,7 @@ pub use duplication::DuplicationInput;
 pub use picture::{Picture, PictureInput};
 pub use points::PointsInput;
 
-use crate::problem::{Problem, Projections, Rotations};
+use crate::problem::{Dims, Problem, Projections, Rotations};
 use crate::settings::{InputKind, Projection, Sample, Settings};
 use std::fmt;
 
@@ -30,6 +30,17 @@ pub enum Shown {
     Picture(PictureInput),
     Points(PointsInput),
     Duplication(DuplicationInput),
+}
+
+/// Sizes of the problem that [`build`] makes, known before anything is made.
+pub fn dims(settings: &Settings) -> Dims {
+    let &Settings { n, heads, d, .. } = settings;
+    let (k_heads, d_v) = match settings.input {
+        InputKind::Picture => (heads, 3 * settings.patch * settings.patch),
+        InputKind::Clusters => (1, d),
+        InputKind::Duplication => (heads, duplication::CODE_WIDTH as u32),
+    };
+    Dims { n_q: n, n_kv: n, heads, k_heads, v_heads: 1, d, d_v }
 }
 
 /// Makes the input that the settings ask for; `picture` is needed by [`InputKind::Picture`] alone.

@@ -7,7 +7,7 @@
 use super::rows::{Rows, SLICE, add_scaled, index, normals};
 use super::{Input, InputError, Shown};
 use crate::gpu::yield_now;
-use crate::problem::{Dims, Problem};
+use crate::problem::Problem;
 use crate::random::{Stream, uniform};
 use crate::settings::Settings;
 use image::imageops::{FilterType, resize};
@@ -208,17 +208,8 @@ pub(super) async fn build(settings: &Settings, picture: &Picture) -> Input {
             rows.push(&direction);
         }
     }
-    let dims = Dims {
-        n_q: n,
-        n_kv: n,
-        heads: settings.heads,
-        k_heads: settings.heads,
-        v_heads: 1,
-        d: settings.d,
-        d_v: width as u32,
-    };
     let problem = Problem {
-        dims,
+        dims: super::dims(settings),
         q: rows.q,
         k: rows.k,
         v,

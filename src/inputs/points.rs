@@ -5,7 +5,7 @@
 use super::rows::{Rows, SLICE, add_scaled, index, norm, normalise, normals};
 use super::{Input, Shown};
 use crate::gpu::yield_now;
-use crate::problem::{Dims, Problem};
+use crate::problem::Problem;
 use crate::random::{Stream, below};
 use crate::settings::{Arrangement, Settings};
 
@@ -94,9 +94,8 @@ pub(super) async fn build(settings: &Settings) -> Input {
     }
     let mut rows = Rows::new(settings.sharpness, n as usize * d);
     v.chunks_exact(d).for_each(|point| rows.push(point));
-    let dims = Dims { n_q: n, n_kv: n, heads: settings.heads, k_heads: 1, v_heads: 1, d: settings.d, d_v: settings.d };
     let problem = Problem {
-        dims,
+        dims: super::dims(settings),
         q: rows.q.repeat(settings.heads as usize),
         k: rows.k,
         v,
