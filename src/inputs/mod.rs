@@ -33,17 +33,6 @@ pub enum Shown {
     Duplication(DuplicationInput),
 }
 
-/// Sizes of the problem that [`build`] makes, known before anything is made.
-pub fn dims(settings: &Settings) -> Dims {
-    let &Settings { n, heads, d, .. } = settings;
-    let (k_heads, d_v) = match settings.input {
-        InputKind::Picture => (heads, 3 * settings.patch * settings.patch),
-        InputKind::Clusters => (1, d),
-        InputKind::Duplication => (heads, duplication::CODE_WIDTH as u32),
-    };
-    Dims { n_q: n, n_kv: n, heads, k_heads, v_heads: 1, d, d_v }
-}
-
 /// Makes the input that the settings ask for; `picture` is needed by [`InputKind::Picture`] alone.
 ///
 /// Yields every few milliseconds, so that a page stays alive.
