@@ -9,3 +9,5 @@ pub mod random;
 pub mod semantics;
 pub mod settings;
 pub mod steps;
+#[cfg(target_arch = "wasm32")]
+mod web;
