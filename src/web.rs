@@ -26,8 +26,10 @@ extern "C" {
 /// When the browser grants no device, or no canvas to draw on.
 #[wasm_bindgen]
 pub async fn start(canvas: web_sys::HtmlCanvasElement) -> Result<(), JsValue> {
-    std::panic::set_hook(Box::new(|panic| stop(&panic.to_string())));
-    // This chains to the hook above, and writes the panic to the console as well.
+    // The file and line of the panic are for the console, to which eframe's hook writes before it calls this one.
+    std::panic::set_hook(Box::new(|panic| {
+        stop(panic.payload_as_str().unwrap_or("panic"))
+    }));
     let runner = eframe::WebRunner::new();
     runner
         .start(

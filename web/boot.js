@@ -36,7 +36,8 @@ function end(text) {
   element("cover").hidden = false;
   element("banner").hidden = true;
   element("restart").hidden = false;
-  element("restart").focus();
+  // Later, as the press of a mouse during which a panic came would still take the focus away.
+  setTimeout(() => element("restart").focus());
 }
 
 // What the program calls.
@@ -62,10 +63,10 @@ async function obstacle() {
   }
 }
 
-/** A response that reports how much of it has arrived. */
-async function fetchCounted(address, report) {
-  const response = await fetch(address);
-  if (!response.ok) throw new Error(`${address}: ${response.status}`);
+/** The response for a file beside this one, which reports how much of it has arrived. */
+async function fetchCounted(file, report) {
+  const response = await fetch(new URL(file, import.meta.url));
+  if (!response.ok) throw new Error(`${file}: ${response.status}`);
   // The length of a compressed response says nothing about what is counted here.
   const total = response.headers.has("Content-Encoding") ? 0 : Number(response.headers.get("Content-Length"));
   let received = 0;
@@ -87,7 +88,7 @@ async function boot() {
   let program;
   try {
     program = await import("./attention_lab.js");
-    const wasm = await fetchCounted(new URL("attention_lab_bg.wasm", import.meta.url), (received, total) =>
+    const wasm = await fetchCounted("attention_lab_bg.wasm", (received, total) =>
       say(words.downloading(received, total)),
     );
     await program.default({ module_or_path: wasm });
