@@ -26,6 +26,8 @@ extern "C" {
 /// When the browser grants no device, or no canvas to draw on.
 #[wasm_bindgen]
 pub async fn start(canvas: web_sys::HtmlCanvasElement) -> Result<(), JsValue> {
+    // Only a second start would find a logger in place.
+    let _ = eframe::WebLogger::init(log::LevelFilter::Warn);
     // The file and line of the panic are for the console, to which eframe's hook writes before it calls this one.
     std::panic::set_hook(Box::new(|panic| {
         stop(panic.payload_as_str().unwrap_or("panic"))

@@ -125,7 +125,7 @@ fn says_why_it_could_not_start() {
         "GPUAdapter.prototype.requestDevice = async () => { throw new Error('no device today') }";
     for (name, script, sentence) in [
         ("no_file", no_file, "(attention_lab_bg.wasm: 503)"),
-        ("no_device", no_device, "no device today"),
+        ("no_device", no_device, "(Error: no device today)"),
     ] {
         let browser = Browser::start(WIDE.0, WIDE.1, &[]);
         browser.before_load(script);
@@ -143,13 +143,26 @@ fn a_panic_ends_in_words_and_a_way_out() {
     browser.eval(
         "Object.defineProperty(window, 'performance', { value: undefined, configurable: true })",
     );
-    browser.click(200, 200);
+    browser.hover(200, 200);
     expect_end(&browser, "panic", "(should have a Performance)");
 
-    browser.eval("delete window.performance");
     // The button has the keyboard already.
     browser.type_text(ENTER);
     browser.wait_until_running();
+}
+
+/// A stack that runs over, or memory that runs out, ends a program without a panic.
+#[test]
+fn a_trap_ends_in_words() {
+    let site = Site::page();
+    let browser = Browser::open(&site.address(), NARROW.0, NARROW.1);
+    browser.wait_until_running();
+    // The smallest module with a function that traps: magic, version, type, function, start and code section.
+    browser.eval(
+        "const trap = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 8, 1, 0, 10, 5, 1, 3, 0, 0, 11]);
+         setTimeout(() => new WebAssembly.Instance(new WebAssembly.Module(trap)))",
+    );
+    expect_end(&browser, "trap", "(unreachable)");
 }
 
 #[test]

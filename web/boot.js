@@ -27,6 +27,12 @@ const say = (text) => (element("status").textContent = text);
 
 let ended = false;
 
+/** The first line of an error, without what wasm-bindgen puts around it; all of it goes to the console. */
+function brief(error) {
+  console.error(error);
+  return String(error.message ?? error).split("\n")[0].replace("JsValue(", "");
+}
+
 /** Covers the page with the first reason why there is no program, or no longer one. */
 function end(text) {
   if (ended) return;
@@ -36,8 +42,7 @@ function end(text) {
   element("cover").hidden = false;
   element("banner").hidden = true;
   element("restart").hidden = false;
-  // Later, as the press of a mouse during which a panic came would still take the focus away.
-  setTimeout(() => element("restart").focus());
+  element("restart").focus();
 }
 
 // What the program calls.
@@ -93,14 +98,14 @@ async function boot() {
     );
     await program.default({ module_or_path: wasm });
   } catch (error) {
-    return end(words.download(error.message));
+    return end(words.download(brief(error)));
   }
 
   say(words.starting);
   try {
     await program.start(element("canvas"));
   } catch (error) {
-    return end(words.start(error.message ?? error));
+    return end(words.start(brief(error)));
   }
   // The first picture is on the canvas after the next frame.
   requestAnimationFrame(() => requestAnimationFrame(() => (element("cover").hidden = !ended)));

@@ -192,21 +192,24 @@ impl Browser {
         png
     }
 
-    pub fn click(&self, x: i32, y: i32) {
-        self.drag((x, y), (x, y));
+    pub fn hover(&self, x: i32, y: i32) {
+        self.mouse(&[go(x, y)]);
     }
 
-    /// Presses the mouse at `from`, moves it to `to` and releases it, in CSS pixels.
+    pub fn click(&self, x: i32, y: i32) {
+        self.mouse(&[go(x, y), press(), release()]);
+    }
+
+    /// Presses the mouse at `from`, moves it to `to` and releases it.
     pub fn drag(&self, from: (i32, i32), to: (i32, i32)) {
-        let go = |(x, y)| json!({ "type": "pointerMove", "duration": 0, "x": x, "y": y });
-        // A frame between the steps: a program that looks at its input once a frame sees each of them.
-        let frame = json!({ "type": "pause", "duration": 50 });
-        let (down, up) = (
-            json!({ "type": "pointerDown", "button": 0 }),
-            json!({ "type": "pointerUp", "button": 0 }),
-        );
-        let steps = json!([go(from), frame, down, frame, go(to), frame, up]);
-        let mouse = json!({ "type": "pointer", "id": "mouse", "parameters": { "pointerType": "mouse" }, "actions": steps });
+        self.mouse(&[go(from.0, from.1), press(), go(to.0, to.1), release()]);
+    }
+
+    /// Each step lasts a while, so that a program that looks at its input once a frame sees it.
+    fn mouse(&self, steps: &[Value]) {
+        let pause = json!({ "type": "pause", "duration": 50 });
+        let steps: Vec<&Value> = steps.iter().flat_map(|step| [step, &pause]).collect();
+        let mouse = json!({ "type": "pointer", "id": "mouse", "actions": steps });
         self.session.post("actions", json!({ "actions": [mouse] }));
     }
 
@@ -247,4 +250,17 @@ impl Browser {
         })
         .collect()
     }
+}
+
+/// The mouse goes to a point of the page, in CSS pixels.
+fn go(x: i32, y: i32) -> Value {
+    json!({ "type": "pointerMove", "duration": 0, "x": x, "y": y })
+}
+
+fn press() -> Value {
+    json!({ "type": "pointerDown", "button": 0 })
+}
+
+fn release() -> Value {
+    json!({ "type": "pointerUp", "button": 0 })
 }
