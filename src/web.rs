@@ -29,17 +29,9 @@ pub async fn start(canvas: web_sys::HtmlCanvasElement) -> Result<(), JsValue> {
     // Only a second start would find a logger in place.
     let _ = eframe::WebLogger::init(log::LevelFilter::Warn);
     // The file and line of the panic are for the console, to which eframe's hook writes before it calls this one.
-    std::panic::set_hook(Box::new(|panic| {
-        stop(panic.payload_as_str().unwrap_or("panic"))
-    }));
+    std::panic::set_hook(Box::new(|panic| stop(panic.payload_as_str().unwrap_or("panic"))));
     let runner = eframe::WebRunner::new();
-    runner
-        .start(
-            canvas,
-            options(),
-            Box::new(|cc| Ok(Box::new(Placeholder::new(cc)))),
-        )
-        .await
+    runner.start(canvas, options(), Box::new(|cc| Ok(Box::new(Placeholder::new(cc))))).await
 }
 
 /// WebGPU and nothing else: there are no compute shaders in WebGL.
@@ -48,10 +40,7 @@ fn options() -> eframe::WebOptions {
     setup.instance_descriptor.backends = wgpu::Backends::BROWSER_WEBGPU;
     setup.device_descriptor = Arc::new(device::descriptor);
     eframe::WebOptions {
-        wgpu_options: WgpuConfiguration {
-            wgpu_setup: WgpuSetup::CreateNew(setup),
-            ..Default::default()
-        },
+        wgpu_options: WgpuConfiguration { wgpu_setup: WgpuSetup::CreateNew(setup), ..Default::default() },
         ..Default::default()
     }
 }
@@ -70,10 +59,7 @@ pub fn mirror_summary(text: &str) {
 /// The query of the page's address, without its question mark.
 pub fn query() -> String {
     let search = web_sys::window().and_then(|window| window.location().search().ok());
-    search
-        .unwrap_or_default()
-        .trim_start_matches('?')
-        .to_owned()
+    search.unwrap_or_default().trim_start_matches('?').to_owned()
 }
 
 /// Puts `query` into the page's address without a new entry in the history.
@@ -84,11 +70,7 @@ pub fn replace_query(query: &str) {
     let (Ok(path), Ok(history)) = (window.location().pathname(), window.history()) else {
         return;
     };
-    let address = if query.is_empty() {
-        path
-    } else {
-        format!("{path}?{query}")
-    };
+    let address = if query.is_empty() { path } else { format!("{path}?{query}") };
     // Browsers refuse too many changes in a short time; a later one will carry the same settings.
     let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&address));
 }
@@ -97,14 +79,8 @@ struct Placeholder;
 
 impl Placeholder {
     fn new(cc: &eframe::CreationContext<'_>) -> Self {
-        let adapter = cc
-            .wgpu_render_state
-            .as_ref()
-            .map(|state| state.adapter.get_info());
-        mirror_summary(&format!(
-            "Ready on {:?}.",
-            adapter.map(|adapter| adapter.backend)
-        ));
+        let adapter = cc.wgpu_render_state.as_ref().map(|state| state.adapter.get_info());
+        mirror_summary(&format!("Ready on {:?}.", adapter.map(|adapter| adapter.backend)));
         Self
     }
 }

@@ -21,17 +21,11 @@ fn starts_at_both_sizes_in_light_and_dark() {
             browser.go(&site.address());
             browser.wait_until_running();
             let name = format!("page_{name}_{scheme}");
-            let picture = image::load_from_memory(&browser.screenshot(&name))
-                .expect("a picture")
-                .to_rgb8();
+            let picture = image::load_from_memory(&browser.screenshot(&name)).expect("a picture").to_rgb8();
             assert_eq!(picture.dimensions(), (width, height));
             assert!(colours(&picture) > 2, "{name}: the canvas is blank");
             let corner = picture.get_pixel(width - 1, height - 1).0;
-            assert_eq!(
-                corner[0] > 127,
-                scheme == "light",
-                "{name}: corner {corner:?}"
-            );
+            assert_eq!(corner[0] > 127, scheme == "light", "{name}: corner {corner:?}");
             assert_fits(&browser);
             assert_eq!(browser.console_errors(), Vec::<String>::new());
         }
@@ -46,24 +40,10 @@ fn works_under_a_sub_path_and_asks_only_its_own_origin() {
     let browser = Browser::open(&address, WIDE.0, WIDE.1);
     browser.wait_until_running();
     let requests = browser.requests();
-    let foreign: Vec<&String> = requests
-        .iter()
-        .filter(|request| !request.starts_with(&address))
-        .collect();
-    assert!(
-        foreign.is_empty(),
-        "requests outside {address}: {foreign:?}"
-    );
-    for file in [
-        "boot.js",
-        "attention_lab.js",
-        "attention_lab_bg.wasm",
-        "style.css",
-    ] {
-        assert!(
-            requests.contains(&format!("{address}{file}")),
-            "{file} is not among {requests:?}"
-        );
+    let foreign: Vec<&String> = requests.iter().filter(|request| !request.starts_with(&address)).collect();
+    assert!(foreign.is_empty(), "requests outside {address}: {foreign:?}");
+    for file in ["boot.js", "attention_lab.js", "attention_lab_bg.wasm", "style.css"] {
+        assert!(requests.contains(&format!("{address}{file}")), "{file} is not among {requests:?}");
     }
     assert_eq!(browser.console_errors(), Vec::<String>::new());
 }
@@ -72,16 +52,10 @@ fn works_under_a_sub_path_and_asks_only_its_own_origin() {
 fn the_content_security_policy_is_enforced() {
     let site = Site::page();
     let browser = Browser::open(&site.address(), WIDE.0, WIDE.1);
-    let elsewhere = browser
-        .eval("return fetch('http://localhost:9/').then(() => 'sent', error => error.message)");
+    let elsewhere = browser.eval("return fetch('http://localhost:9/').then(() => 'sent', error => error.message)");
     assert_eq!(elsewhere, "Failed to fetch");
     let errors = browser.console_errors();
-    assert!(
-        errors
-            .iter()
-            .any(|error| error.contains("Content Security Policy")),
-        "{errors:?}"
-    );
+    assert!(errors.iter().any(|error| error.contains("Content Security Policy")), "{errors:?}");
 }
 
 /// Every obstacle is met on the page itself, in a sentence that names a way out, before the program is fetched.
@@ -101,19 +75,12 @@ fn says_what_a_browser_lacks() {
         ("adapter_throws", &secure, throws, "no graphics adapter"),
     ] {
         let (width, height) = NARROW;
-        let browser = Browser::start(
-            width,
-            height,
-            &["--host-resolver-rules=MAP lab.test 127.0.0.1"],
-        );
+        let browser = Browser::start(width, height, &["--host-resolver-rules=MAP lab.test 127.0.0.1"]);
         browser.before_load(script);
         browser.go(address);
         expect_end(&browser, name, sentence);
         let requests = browser.requests();
-        assert!(
-            !requests.iter().any(|request| request.ends_with(".wasm")),
-            "{name}: {requests:?}"
-        );
+        assert!(!requests.iter().any(|request| request.ends_with(".wasm")), "{name}: {requests:?}");
     }
 }
 
@@ -121,12 +88,10 @@ fn says_what_a_browser_lacks() {
 fn says_why_it_could_not_start() {
     let site = Site::page();
     let no_file = "window.fetch = async () => new Response('', { status: 503 })";
-    let no_device =
-        "GPUAdapter.prototype.requestDevice = async () => { throw new Error('no device today') }";
-    for (name, script, sentence) in [
-        ("no_file", no_file, "(attention_lab_bg.wasm: 503)"),
-        ("no_device", no_device, "(Error: no device today)"),
-    ] {
+    let no_device = "GPUAdapter.prototype.requestDevice = async () => { throw new Error('no device today') }";
+    for (name, script, sentence) in
+        [("no_file", no_file, "(attention_lab_bg.wasm: 503)"), ("no_device", no_device, "(Error: no device today)")]
+    {
         let browser = Browser::start(WIDE.0, WIDE.1, &[]);
         browser.before_load(script);
         browser.go(&site.address());
@@ -140,9 +105,7 @@ fn a_panic_ends_in_words_and_a_way_out() {
     let browser = Browser::open(&site.address(), WIDE.0, WIDE.1);
     browser.wait_until_running();
     // The program's clock: without it, the next frame panics.
-    browser.eval(
-        "Object.defineProperty(window, 'performance', { value: undefined, configurable: true })",
-    );
+    browser.eval("Object.defineProperty(window, 'performance', { value: undefined, configurable: true })");
     browser.hover(200, 200);
     expect_end(&browser, "panic", "(should have a Performance)");
 
@@ -170,9 +133,7 @@ fn a_problem_is_told_over_the_running_program() {
     let site = Site::page();
     let browser = Browser::open(&site.address(), NARROW.0, NARROW.1);
     browser.wait_until_running();
-    browser.eval(
-        "window.attentionLab.problem('The graphics device was lost: something else took it.')",
-    );
+    browser.eval("window.attentionLab.problem('The graphics device was lost: something else took it.')");
     assert!(browser.shows("banner") && !browser.shows("cover"));
     browser.screenshot("page_problem");
     assert_fits(&browser);
@@ -185,14 +146,8 @@ fn expect_end(browser: &Browser, name: &str, sentence: &str) {
     browser.wait_for("document.getElementById('status')?.getAttribute('role') === 'alert'");
     browser.screenshot(&format!("page_{name}"));
     let said = browser.text("status");
-    assert!(
-        said.contains(sentence),
-        "{name}: `{said}` does not say `{sentence}`"
-    );
-    assert!(
-        browser.shows("status") && browser.shows("restart"),
-        "{name}"
-    );
+    assert!(said.contains(sentence), "{name}: `{said}` does not say `{sentence}`");
+    assert!(browser.shows("status") && browser.shows("restart"), "{name}");
     assert_fits(browser);
 }
 
@@ -202,18 +157,10 @@ fn assert_fits(browser: &Browser) {
         "const all = [document.documentElement, ...document.querySelectorAll('main, #cover, #banner')];
          return all.filter(e => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight).map(e => e.id || e.tagName)",
     );
-    assert_eq!(
-        beyond,
-        serde_json::json!([]),
-        "elements larger than their room"
-    );
+    assert_eq!(beyond, serde_json::json!([]), "elements larger than their room");
 }
 
 /// How many different colours there are.
 fn colours(picture: &image::RgbImage) -> usize {
-    picture
-        .pixels()
-        .map(|pixel| pixel.0)
-        .collect::<std::collections::HashSet<_>>()
-        .len()
+    picture.pixels().map(|pixel| pixel.0).collect::<std::collections::HashSet<_>>().len()
 }

@@ -49,10 +49,7 @@ impl Site {
     /// The page that `cargo xtask build` made.
     pub fn page() -> Self {
         let dist = repository().join("dist");
-        assert!(
-            dist.join("index.html").is_file(),
-            "there is no page in dist/: run `cargo xtask build` first"
-        );
+        assert!(dist.join("index.html").is_file(), "there is no page in dist/: run `cargo xtask build` first");
         Self::serve(dist)
     }
 
@@ -62,10 +59,7 @@ impl Site {
             let server = server.clone();
             move || server.serve(&folder)
         });
-        Self {
-            server,
-            thread: Some(thread),
-        }
+        Self { server, thread: Some(thread) }
     }
 
     /// Its address, ending in a slash.
@@ -105,15 +99,9 @@ impl Browser {
     pub fn start(width: u32, height: u32, flags: &[&str]) -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let flags: Vec<&str> = FLAGS.iter().chain(flags).copied().collect();
-        let browser = Self {
-            session: Session::start(&flags),
-            _turn: turn,
-        };
-        let size =
-            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
-        browser
-            .session
-            .devtools("Emulation.setDeviceMetricsOverride", size);
+        let browser = Self { session: Session::start(&flags), _turn: turn };
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        browser.session.devtools("Emulation.setDeviceMetricsOverride", size);
         browser
     }
 
@@ -125,10 +113,7 @@ impl Browser {
 
     /// Runs `script` in every page to come, before its own scripts.
     pub fn before_load(&self, script: &str) {
-        self.session.devtools(
-            "Page.addScriptToEvaluateOnNewDocument",
-            json!({ "source": script }),
-        );
+        self.session.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script }));
     }
 
     pub fn go(&self, address: &str) {
@@ -137,23 +122,18 @@ impl Browser {
 
     /// The value that the function body `script` returns; a promise is awaited.
     pub fn eval(&self, script: &str) -> Value {
-        self.session
-            .post("execute/sync", json!({ "script": script, "args": [] }))
+        self.session.post("execute/sync", json!({ "script": script, "args": [] }))
     }
 
     /// The text inside the element `id`, empty where there is none.
     pub fn text(&self, id: &str) -> String {
-        let text = self.eval(&format!(
-            "return document.getElementById('{id}')?.textContent ?? ''"
-        ));
+        let text = self.eval(&format!("return document.getElementById('{id}')?.textContent ?? ''"));
         text.as_str().unwrap_or_default().to_owned()
     }
 
     /// Whether the element `id` takes any room on the screen.
     pub fn shows(&self, id: &str) -> bool {
-        self.eval(&format!(
-            "return document.getElementById('{id}').checkVisibility()"
-        )) == json!(true)
+        self.eval(&format!("return document.getElementById('{id}').checkVisibility()")) == json!(true)
     }
 
     /// Waits until the JavaScript expression `condition` is true.
@@ -180,12 +160,8 @@ impl Browser {
     /// Saves what the page looks like as `screenshots/NAME.png` in the target folder, and returns the PNG's bytes.
     pub fn screenshot(&self, name: &str) -> Vec<u8> {
         let encoded = self.session.get("screenshot");
-        let png = BASE64_STANDARD
-            .decode(encoded.as_str().expect("a screenshot"))
-            .expect("base64");
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .parent()
-            .expect("the target folder");
+        let png = BASE64_STANDARD.decode(encoded.as_str().expect("a screenshot")).expect("base64");
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
         let folder = target.join("screenshots");
         std::fs::create_dir_all(&folder).expect("a folder for screenshots");
         std::fs::write(folder.join(format!("{name}.png")), &png).expect("a screenshot is written");
@@ -216,14 +192,8 @@ impl Browser {
     /// Types `text` into whatever has the keyboard.
     pub fn type_text(&self, text: &str) {
         let key = |kind: &str, key: char| json!({ "type": kind, "value": key });
-        let steps: Vec<Value> = text
-            .chars()
-            .flat_map(|c| [key("keyDown", c), key("keyUp", c)])
-            .collect();
-        self.session.post(
-            "actions",
-            json!({ "actions": [{ "type": "key", "id": "keys", "actions": steps }] }),
-        );
+        let steps: Vec<Value> = text.chars().flat_map(|c| [key("keyDown", c), key("keyUp", c)]).collect();
+        self.session.post("actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": steps }] }));
     }
 
     /// Every error that the page has written to the console since the last call.
@@ -236,19 +206,10 @@ impl Browser {
     /// The address of every request that the page has made since the last call.
     pub fn requests(&self) -> Vec<String> {
         let entries = self.session.log("performance");
-        let messages = entries
-            .iter()
-            .filter_map(|entry| serde_json::from_str::<Value>(entry["message"].as_str()?).ok());
-        let sent =
-            messages.filter(|event| event["message"]["method"] == "Network.requestWillBeSent");
-        sent.filter_map(|event| {
-            Some(
-                event["message"]["params"]["request"]["url"]
-                    .as_str()?
-                    .to_owned(),
-            )
-        })
-        .collect()
+        let messages =
+            entries.iter().filter_map(|entry| serde_json::from_str::<Value>(entry["message"].as_str()?).ok());
+        let sent = messages.filter(|event| event["message"]["method"] == "Network.requestWillBeSent");
+        sent.filter_map(|event| Some(event["message"]["params"]["request"]["url"].as_str()?.to_owned())).collect()
     }
 }
 

@@ -27,11 +27,7 @@ impl Session {
             .spawn()
             .expect("ChromeDriver starts: `cargo xtask test` installs it");
         let mut output = BufReader::new(driver.stdout.take().expect("piped output"));
-        let mut session = Self {
-            driver,
-            port: port(&mut output),
-            path: "/session".to_owned(),
-        };
+        let mut session = Self { driver, port: port(&mut output), path: "/session".to_owned() };
         // ChromeDriver must not stall on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
 
@@ -56,10 +52,7 @@ impl Session {
 
     /// A command of Chrome's own DevTools protocol.
     pub fn devtools(&self, command: &str, parameters: Value) -> Value {
-        self.post(
-            "goog/cdp/execute",
-            json!({ "cmd": command, "params": parameters }),
-        )
+        self.post("goog/cdp/execute", json!({ "cmd": command, "params": parameters }))
     }
 
     /// What has been logged of this `kind` since the last call.
@@ -70,16 +63,9 @@ impl Session {
 
     fn call(&self, method: &str, command: &str, body: Option<Value>) -> Value {
         let path = format!("{}{command}", self.path);
-        let answer = self
-            .exchange(method, &path, body)
-            .unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        let answer = self.exchange(method, &path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         let value = &answer["value"];
-        assert!(
-            value["error"].is_null(),
-            "{method} {path}: {}: {}",
-            value["error"],
-            value["message"]
-        );
+        assert!(value["error"].is_null(), "{method} {path}: {}: {}", value["error"], value["message"]);
         value.clone()
     }
 
@@ -128,9 +114,7 @@ fn port(output: &mut impl std::io::BufRead) -> u16 {
         let read = output.read_line(&mut line).expect("ChromeDriver's output");
         said += &line;
         assert!(read > 0, "ChromeDriver ended before it listened: {said}");
-        let port = line
-            .split_once("started successfully on port ")
-            .map(|(_, port)| port.trim().trim_end_matches('.'));
+        let port = line.split_once("started successfully on port ").map(|(_, port)| port.trim().trim_end_matches('.'));
         if let Some(port) = port {
             return port.parse().expect("a port");
         }

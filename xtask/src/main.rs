@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-fn main() {}
-=======
 //! `cargo xtask`: builds, serves and tests the page.
 
 mod page;
@@ -36,9 +33,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["build"] => page::build(&root).map(drop),
         ["serve"] => serve(&root, 8080),
         ["serve", "--port", port] => {
-            let port = port
-                .parse()
-                .with_context(|| format!("--port {port}: expected a number from 0 to 65535"))?;
+            let port = port.parse().with_context(|| format!("--port {port}: expected a number from 0 to 65535"))?;
             serve(&root, port)
         }
         ["test"] => test::run(&root),
@@ -60,4 +55,3 @@ fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package).to_owned()
 }
->>>>>>> 25be8ca (Page: boot script, probes in words, build, serve and test tasks)

@@ -44,19 +44,13 @@ pub fn build(root: &Path) -> Result<PathBuf> {
     for (from, to) in STATIC {
         copy(&root.join(from), &dist.join(to))?;
     }
-    bind(
-        &tools::target_dir(root)
-            .join(TARGET)
-            .join("page/attention_lab.wasm"),
-        &dist,
-    )?;
+    bind(&tools::target_dir(root).join(TARGET).join("page/attention_lab.wasm"), &dist)?;
     weigh(&dist)?;
     Ok(dist)
 }
 
 fn install_target() -> Result<()> {
-    let libraries =
-        tools::answer(Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]));
+    let libraries = tools::answer(Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]));
     if libraries.is_some_and(|folder| Path::new(&folder).is_dir()) {
         return Ok(());
     }

@@ -10,13 +10,9 @@ pub struct Server(tiny_http::Server);
 impl Server {
     /// Listens on `port` of 127.0.0.1; 0 takes any free one.
     pub fn bind(port: u16) -> Result<Self, std::io::Error> {
-        tiny_http::Server::http(("127.0.0.1", port))
-            .map(Self)
-            .map_err(|error| {
-                std::io::Error::other(format!(
-                    "cannot serve on 127.0.0.1:{port} ({error}); choose another with --port"
-                ))
-            })
+        tiny_http::Server::http(("127.0.0.1", port)).map(Self).map_err(|error| {
+            std::io::Error::other(format!("cannot serve on 127.0.0.1:{port} ({error}); choose another with --port"))
+        })
     }
 
     /// With the port that was really taken.
@@ -33,10 +29,7 @@ impl Server {
     }
 
     /// Ends [`Server::serve`].
-    #[allow(
-        dead_code,
-        reason = "`cargo xtask serve` ends with Ctrl+C, the tests with this"
-    )]
+    #[allow(dead_code, reason = "`cargo xtask serve` ends with Ctrl+C, the tests with this")]
     pub fn stop(&self) {
         self.0.unblock();
     }
@@ -46,16 +39,12 @@ fn answer(request: Request, folder: &Path) -> std::io::Result<()> {
     let Some((path, file)) =
         locate(request.url(), folder).and_then(|path| Some((path.clone(), File::open(path).ok()?)))
     else {
-        return request
-            .respond(Response::from_string("There is no such file here.").with_status_code(404));
+        return request.respond(Response::from_string("There is no such file here.").with_status_code(404));
     };
     // With a length, so that the page can show how much is still to come.
     let mut response = Response::from_file(file).with_chunked_threshold(usize::MAX);
     // A rebuilt page is shown at the next reload.
-    for (field, value) in [
-        ("Content-Type", media_type(&path)),
-        ("Cache-Control", "no-store"),
-    ] {
+    for (field, value) in [("Content-Type", media_type(&path)), ("Cache-Control", "no-store")] {
         if let Ok(header) = Header::from_bytes(field, value) {
             response.add_header(header);
         }

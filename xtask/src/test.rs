@@ -18,11 +18,7 @@ struct Need {
 const NEEDS: [Need; 4] = [
     Need {
         what: "Chromium or Chrome",
-        present: || {
-            ["chromium", "chromium-browser", "google-chrome"]
-                .into_iter()
-                .any(tools::on_path)
-        },
+        present: || ["chromium", "chromium-browser", "google-chrome"].into_iter().any(tools::on_path),
         debian: "chromium",
         ubuntu: "chromium-browser",
     },
@@ -49,18 +45,13 @@ const NEEDS: [Need; 4] = [
 pub fn run(root: &Path) -> Result<()> {
     set_up()?;
     let Some(lavapipe) = lavapipe() else {
-        bail!(
-            "Mesa's software Vulkan driver has no lvp_icd*.json in the folders of the Vulkan loader"
-        );
+        bail!("Mesa's software Vulkan driver has no lvp_icd*.json in the folders of the Vulkan loader");
     };
     check(root)?;
     page::build(root)?;
     // The tests run on the software adapter alone: a developer's own GPU must not change what they find.
     let mut tests = tools::cargo(root);
-    tests
-        .args(["test", "--locked"])
-        .env("VK_ICD_FILENAMES", &lavapipe)
-        .env("VK_DRIVER_FILES", &lavapipe);
+    tests.args(["test", "--locked"]).env("VK_ICD_FILENAMES", &lavapipe).env("VK_DRIVER_FILES", &lavapipe);
     tools::run(&mut tests)
 }
 
@@ -72,14 +63,7 @@ fn check(root: &Path) -> Result<()> {
         println!("This toolchain has no rustfmt: the format is not checked.");
     }
     if tools::answer(tools::cargo(root).args(["clippy", "--version"])).is_some() {
-        tools::run(tools::cargo(root).args([
-            "clippy",
-            "--locked",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]))?;
+        tools::run(tools::cargo(root).args(["clippy", "--locked", "--all-targets", "--", "-D", "warnings"]))?;
     } else {
         println!("This toolchain has no clippy: the lints are not checked.");
     }
@@ -94,23 +78,12 @@ fn set_up() -> Result<()> {
     }
     if let Some(install) = installer(&missing) {
         for words in install {
-            tools::run(
-                Command::new(&words[0])
-                    .args(&words[1..])
-                    .env("DEBIAN_FRONTEND", "noninteractive"),
-            )?;
+            tools::run(Command::new(&words[0]).args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive"))?;
         }
     }
-    let missing: Vec<&str> = missing
-        .iter()
-        .filter(|need| !(need.present)())
-        .map(|need| need.what)
-        .collect();
+    let missing: Vec<&str> = missing.iter().filter(|need| !(need.present)()).map(|need| need.what).collect();
     if !missing.is_empty() {
-        bail!(
-            "the tests need {}: install that and put it on the PATH",
-            missing.join(", ")
-        );
+        bail!("the tests need {}: install that and put it on the PATH", missing.join(", "));
     }
     Ok(())
 }
@@ -132,33 +105,15 @@ fn installer(missing: &[&Need]) -> Option<[Vec<String>; 2]> {
         tools::answer(Command::new("sudo").args(["-n", "true"]))?;
         &["sudo", "-n"]
     };
-    let words = |rest: &[&str]| {
-        [as_root, rest]
-            .concat()
-            .into_iter()
-            .map(str::to_owned)
-            .collect()
-    };
-    let install = [
-        &["apt-get", "install", "--yes", "--no-install-recommends"],
-        packages.as_slice(),
-    ]
-    .concat();
+    let words = |rest: &[&str]| [as_root, rest].concat().into_iter().map(str::to_owned).collect();
+    let install = [&["apt-get", "install", "--yes", "--no-install-recommends"], packages.as_slice()].concat();
     Some([words(&["apt-get", "update"]), words(&install)])
 }
 
 /// The file that names Mesa's software driver to the Vulkan loader.
 fn lavapipe() -> Option<PathBuf> {
-    let folders = [
-        "/usr/share/vulkan/icd.d",
-        "/usr/local/share/vulkan/icd.d",
-        "/etc/vulkan/icd.d",
-    ];
-    let files = folders
-        .iter()
-        .filter_map(|folder| std::fs::read_dir(folder).ok())
-        .flatten()
-        .flatten();
+    let folders = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+    let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
     files.map(|file| file.path()).find(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("lvp_icd") && name.ends_with(".json")

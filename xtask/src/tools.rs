@@ -8,9 +8,7 @@ use anyhow::{Context, Result, bail};
 /// The cargo that runs this task, in `root`, with the same target folder.
 pub fn cargo(root: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo
-        .current_dir(root)
-        .env("CARGO_TARGET_DIR", target_dir(root));
+    cargo.current_dir(root).env("CARGO_TARGET_DIR", target_dir(root));
     cargo
 }
 
@@ -27,9 +25,7 @@ pub fn target_dir(root: &Path) -> PathBuf {
 pub fn run(command: &mut Command) -> Result<()> {
     let line = line(command);
     println!("$ {line}");
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start `{line}`"))?;
+    let status = command.status().with_context(|| format!("cannot start `{line}`"))?;
     if !status.success() {
         bail!("`{line}` failed ({status})");
     }
@@ -38,18 +34,14 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// What the program prints, trimmed, or None when it fails or is not there.
 pub fn answer(command: &mut Command) -> Option<String> {
-    let output = command
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
+    let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Whether a program of this name is on the PATH.
 pub fn on_path(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|paths| {
-        std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
-    })
+    std::env::var_os("PATH")
+        .is_some_and(|paths| std::env::split_paths(&paths).any(|folder| folder.join(program).is_file()))
 }
 
 fn line(command: &Command) -> String {
