@@ -115,9 +115,19 @@ impl App {
         &self.settings
     }
 
+    /// The view that is open.
+    pub fn view(&self) -> View {
+        self.view
+    }
+
     /// The current result in sentences.
     pub fn summary(&self) -> &str {
         &self.summary
+    }
+
+    /// True while something runs or waits to run.
+    pub fn is_busy(&self) -> bool {
+        self.session.as_ref().is_ok_and(Session::has_work)
     }
 
     /// Does what a view or a control asked for.
