@@ -109,7 +109,7 @@ fn every_slider_changes_its_setting() {
     let before = app.state().settings().clone();
     for name in ["Rounds", "Buckets", "Projected length k"] {
         app.get_by_role_and_label(Role::Slider, name).focus();
-        app.run();
+        app.step();
         app.key_press(egui::Key::ArrowRight);
         app.step();
     }

@@ -17,7 +17,7 @@ use crate::settings::{InputKind, KEYS, Method, Sample, Settings, SettingsError};
 use address::Address;
 use egui::{Align, Button, CentralPanel, Color32, Layout, Panel, ProgressBar, RichText, ScrollArea, Ui};
 use scene::{Answer, Command, Missing, Question, Scene, View};
-use session::{Again, Job, Session, family};
+use session::{Again, Job, Session, Stands, family};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -210,29 +210,26 @@ impl App {
     }
 
     fn summarise(&mut self) {
-        let mut summary = match &self.session {
-            Err(why) => why.clone(),
+        let mut said: Vec<String> = Vec::new();
+        said.extend(self.notice.clone());
+        said.extend(self.invalid.as_ref().map(|error| worded(Text::NotAllowed, error)));
+        match &self.session {
+            Err(why) => said.push(why.clone()),
             Ok(session) => {
-                let mut said: Vec<String> = Vec::new();
                 said.extend(session.fault().map(Fault::to_string));
                 said.extend(session.failure().map(str::to_owned));
-                if session.is_cancelled() {
-                    said.push(Text::CancelledNote.get().to_owned());
-                } else if session.is_old() && session.fault().is_none() && session.failure().is_none() {
-                    said.push(Text::SummaryOld.get().to_owned());
-                }
                 let answer = |_| None;
-                match session.scene(&answer) {
-                    Some(scene) => said.push(summary::of_scene(&self.dressed(scene))),
-                    None if said.is_empty() => said.push(Text::SummaryFirst.get().to_owned()),
-                    None => {}
+                let scene = session.scene(&answer);
+                match (session.stands(), &scene) {
+                    (Stands::Running, Some(_)) => said.push(Text::SummaryOld.get().to_owned()),
+                    (Stands::Running, None) => said.push(Text::SummaryFirst.get().to_owned()),
+                    (Stands::Cancelled, _) => said.push(Text::CancelledNote.get().to_owned()),
+                    (Stands::Done | Stands::Failed, _) => {}
                 }
-                said.join(" ")
+                said.extend(scene.map(|scene| summary::of_scene(&self.dressed(scene))));
             }
-        };
-        for extra in [self.invalid.as_ref().map(|error| worded(Text::NotAllowed, error)), self.notice.clone()] {
-            summary = extra.into_iter().chain([summary]).collect::<Vec<_>>().join(" ");
         }
+        let summary = said.join(" ");
         if summary != self.summary {
             #[cfg(target_arch = "wasm32")]
             crate::web::mirror_summary(&summary);
@@ -345,11 +342,7 @@ impl App {
         ];
         let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
         ui.horizontal(|ui| {
-            let arrow = if self.unfolded { "⏷" } else { "⏵" };
-            let button = ui.button(format!("{arrow} {}", Text::Sliders.get()));
-            if button.on_hover_text(Text::SlidersHelp.get()).clicked() {
-                self.unfolded = !self.unfolded;
-            }
+            ui.toggle_value(&mut self.unfolded, Text::Sliders.get()).on_hover_text(Text::SlidersHelp.get());
             ui.label(RichText::new(fill(Text::SlidersFolded, &folded)).small());
         });
         if self.unfolded {
@@ -467,22 +460,27 @@ impl App {
         }
         let answer = |_| None;
         let shown = session.scene(&answer).map(|scene| (scene.settings.n, scene.current().err().cloned()));
-        if session.is_cancelled() {
-            let note = shown.as_ref().filter(|_| session.is_old()).map(|(n, _)| old_note(Text::OldKept, *n));
-            let note = format!("{} {}", Text::CancelledNote.get(), note.unwrap_or_default());
-            if remark(ui, &note, Some((Text::RunAgain, Text::RunAgainHelp))) {
-                session.resume();
+        match (session.stands(), shown) {
+            (Stands::Cancelled, shown) => {
+                let old = shown.filter(|_| session.is_old()).map(|(n, _)| fill(Text::OldKept, &[&grouped(n.into())]));
+                let note = format!("{} {}", Text::CancelledNote.get(), old.unwrap_or_default());
+                if remark(ui, &note, Some((Text::RunAgain, Text::RunAgainHelp))) {
+                    session.resume();
+                }
             }
-            return;
-        }
-        let Some((n, missing)) = shown else { return };
-        if session.is_old() && session.fault().is_none() && session.failure().is_none() {
-            remark(ui, &old_note(Text::OldNote, n), None);
-        } else if let Some(Missing::PutOff { seconds }) = missing {
-            let note = fill(Text::PutOffNote, &[&format::time(seconds * 1e3)]);
-            if remark(ui, &note, Some((Text::RunNow, Text::RunNowHelp))) {
-                commands.push(Command::RunNow(Method::Full));
+            (Stands::Running, Some((n, _))) => {
+                remark(ui, &fill(Text::OldNote, &[&grouped(n.into())]), None);
             }
+            (Stands::Running, None) => {
+                ui.label(Text::SummaryFirst.get());
+            }
+            (Stands::Done, Some((_, Some(Missing::PutOff { seconds })))) => {
+                let note = fill(Text::PutOffNote, &[&format::time(seconds * 1e3)]);
+                if remark(ui, &note, Some((Text::RunNow, Text::RunNowHelp))) {
+                    commands.push(Command::RunNow(Method::Full));
+                }
+            }
+            (Stands::Done | Stands::Failed, _) => {}
         }
     }
 
@@ -503,13 +501,7 @@ impl App {
     fn central(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
         let Ok(session) = &self.session else { return };
         let answer = |question: Question| -> Option<Answer> { session.answer(question) };
-        let Some(scene) = session.scene(&answer) else {
-            if session.failure().is_none() && !session.is_cancelled() {
-                ui.label(Text::SummaryFirst.get());
-            }
-            return;
-        };
-        let scene = self.dressed(scene);
+        let Some(scene) = session.scene(&answer).map(|scene| self.dressed(scene)) else { return };
         if self.view != View::Compare {
             ui.horizontal(|ui| {
                 selector(ui, Text::Head, Text::HeadHelp, scene.head, scene.settings.heads, |head| {
@@ -569,10 +561,6 @@ impl App {
             ctx.request_repaint();
         }
     }
-}
-
-fn old_note(text: Text, n: u32) -> String {
-    fill(text, &[&grouped(n.into())])
 }
 
 /// What is old is drawn fainter.

@@ -102,6 +102,16 @@ struct Task {
     since: Instant,
 }
 
+/// How the result for the newest settings stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    Running,
+    Done,
+    Cancelled,
+    /// There is no input, or the device failed.
+    Failed,
+}
+
 /// When the worker wants to be polled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
@@ -263,10 +273,6 @@ impl Session {
         self.settle();
     }
 
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled
-    }
-
     /// Starts over on another device, or on the same one after a fault that it survived.
     pub fn reopen(&mut self, gpu: Gpu) {
         self.task = None;
@@ -295,6 +301,19 @@ impl Session {
     /// True while the screen shows the result of earlier settings.
     pub fn is_old(&self) -> bool {
         self.next.is_some()
+    }
+
+    /// How the result for the newest settings stands.
+    pub fn stands(&self) -> Stands {
+        if self.fault.is_some() || self.failure.is_some() {
+            Stands::Failed
+        } else if self.cancelled {
+            Stands::Cancelled
+        } else if self.is_old() {
+            Stands::Running
+        } else {
+            Stands::Done
+        }
     }
 
     /// What runs, how far it is and since when.
