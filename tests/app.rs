@@ -4,7 +4,7 @@
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
 use attention_lab::gpu::device;
-use attention_lab::settings::{Hash, InputKind, Method, Settings};
+use attention_lab::settings::{Arrangement, Hash, InputKind, Method, Settings};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
@@ -16,15 +16,19 @@ const PHONE: [f32; 2] = [390.0, 844.0];
 
 /// The app on the first adapter that computes on the CPU.
 fn open(size: [f32; 2], theme: egui::Theme, settings: Option<Settings>) -> Harness<'static, App> {
+    Harness::builder()
+        .with_size(size)
+        .with_theme(theme)
+        .wgpu_setup(setup())
+        .build_eframe(move |cc| App::with(cc, settings, None))
+}
+
+fn setup() -> egui_wgpu::WgpuSetup {
     let mut setup = egui_kittest::wgpu::default_wgpu_setup();
     if let egui_wgpu::WgpuSetup::CreateNew(new) = &mut setup {
         new.device_descriptor = Arc::new(device::descriptor);
     }
-    Harness::builder()
-        .with_size(size)
-        .with_theme(theme)
-        .wgpu_setup(setup)
-        .build_eframe(move |cc| App::with(cc, settings, None))
+    setup
 }
 
 fn small() -> Settings {
@@ -76,7 +80,7 @@ fn starts_computes_and_then_rests() {
     let mut app = open(WIDE, egui::Theme::Dark, None);
     says(&app, "Computing the first result.");
     settle(&mut app);
-    for words in ["Reformer on Picture", "n = 1,024", "4 rounds", "share of", "Error ", "Recall ", "MiB"] {
+    for words in ["Reformer on Picture", "n = 1,024", "rounds = 4", "share of", "Error ", "Recall ", "KiB"] {
         says(&app, words);
     }
     sees(&app, "chunked attention");
@@ -123,7 +127,7 @@ fn every_slider_changes_its_setting() {
 #[test]
 fn every_method_has_its_tab() {
     let mut app = opened(small());
-    for (tab, words) in [("Full", "Full on Points"), ("Linformer", "k = 32"), ("Reformer", "2 rounds")] {
+    for (tab, words) in [("Full", "Full on Points"), ("Linformer", "k = 32"), ("Reformer", "rounds = 2")] {
         app.get_by_role_and_label(Role::Button, tab).click();
         settle(&mut app);
         says(&app, words);
@@ -161,20 +165,19 @@ fn what_cannot_run_is_said_and_the_last_result_stays() {
     app.state_mut().set(bad);
     settle(&mut app);
     sees(&app, "buckets = 6 cannot run, allowed is a multiple of 4");
-    says(&app, "8 buckets");
+    says(&app, "buckets = 8");
     app.state_mut().set(Settings { buckets: Some(12), hash: Hash::Factorised, ..small() });
     settle(&mut app);
-    says(&app, "12 buckets");
+    says(&app, "buckets = 12");
     says_not(&app, "cannot run");
 }
 
 #[test]
 fn a_refusal_has_both_numbers() {
     let mut app = opened(small());
-    app.state_mut().set(Settings { n: 262_144, d: 1, method: Method::FullMaterialized, ..small() });
-    settle(&mut app);
-    says(&app, "no result");
-    says(&app, "this device allows");
+    app.state_mut().set(Settings { n: 65_536, method: Method::FullMaterialized, ..small() });
+    step_until(&mut app, |app| app.state().summary().contains("no result"));
+    says(&app, "16.0 GiB (17179869184 bytes), this device allows");
 }
 
 #[test]
@@ -207,6 +210,48 @@ fn run_again_goes_on_after_a_cancel() {
     app.step();
     settle(&mut app);
     says(&app, "n = 1,024");
+}
+
+#[test]
+fn exact_attention_that_takes_long_waits_to_be_asked() {
+    let mut app = opened(small());
+    let long = Settings { n: 65_536, d: 128, arrangement: Arrangement::Repeated, method: Method::Full, ..small() };
+    app.state_mut().set(long);
+    step_until(&mut app, |app| app.query_by_label("Run it now").is_some());
+    says(&app, "put off");
+    app.get_by_label("Run it now").click();
+    step_until(&mut app, |app| app.query_by_label_contains("Full: full attention").is_some());
+    app.get_by_role_and_label(Role::Button, "Cancel").click();
+    app.step();
+    settle(&mut app);
+    says(&app, "Cancelled.");
+}
+
+#[test]
+fn a_rejected_command_is_told_and_the_device_can_be_opened_again() {
+    let mut device = None;
+    let mut app = Harness::builder().with_size(WIDE).wgpu_setup(setup()).build_eframe(|cc| {
+        device = cc.wgpu_render_state.as_ref().map(|state| state.device.clone());
+        App::with(cc, Some(small()), None)
+    });
+    settle(&mut app);
+    let _ = device.expect("a device").create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: u64::MAX / 2,
+        usage: wgpu::BufferUsages::STORAGE,
+        mapped_at_creation: false,
+    });
+    app.run();
+    sees(&app, "the graphics device rejected a command");
+    says(&app, "the graphics device rejected a command");
+    // What there was stays on the screen.
+    says(&app, "n = 256");
+    app.get_by_label("Open the device again").click();
+    app.step();
+    app.state_mut().set(Settings { n: 512, ..small() });
+    settle(&mut app);
+    says(&app, "n = 512");
+    says_not(&app, "rejected");
 }
 
 #[test]

@@ -29,6 +29,8 @@ use views::{attention, buckets, compare, format, memory, result};
 const NARROW: f32 = 700.0;
 /// What runs for longer shows its progress.
 const PROGRESS_AFTER: Duration = Duration::from_millis(200);
+/// Size of notes; what egui calls small is too small for a lecture hall.
+const SMALL: f32 = 11.0;
 /// The length to start with on an adapter that computes on the CPU.
 const SOFTWARE_N: u32 = 1024;
 
@@ -77,6 +79,9 @@ impl App {
 
     /// Starts with these settings and, for [`Sample::Own`], this picture.
     pub fn with(cc: &eframe::CreationContext<'_>, settings: Option<Settings>, picture: Option<Picture>) -> Self {
+        cc.egui_ctx.all_styles_mut(|style| {
+            style.text_styles.insert(egui::TextStyle::Small, egui::FontId::proportional(SMALL));
+        });
         let render_state = cc.wgpu_render_state.clone();
         let gpu = render_state.as_ref().map(open);
         let software = gpu.as_ref().is_some_and(Gpu::is_software);
@@ -245,8 +250,8 @@ impl App {
         Scene {
             token: locked.or(there(self.hovered)),
             locked: locked.is_some(),
-            head: self.head.min(scene.settings.heads - 1),
-            round: self.round.min(scene.settings.rounds - 1),
+            head: self.head.min(scene.settings.heads.saturating_sub(1)),
+            round: self.round.min(scene.settings.rounds.saturating_sub(1)),
             ..scene
         }
     }

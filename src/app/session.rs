@@ -99,7 +99,6 @@ struct Task {
     job: Job,
     future: Pin<Box<dyn Future<Output = Done>>>,
     progress: Rc<Progress>,
-    since: Instant,
 }
 
 /// How the result for the newest settings stands.
@@ -148,6 +147,8 @@ pub struct Session {
     sample: Option<(Sample, Rc<Picture>)>,
     own: Option<Rc<Picture>>,
     task: Option<Task>,
+    /// When the worker began to have something to do.
+    busy_since: Option<Instant>,
     /// Nothing starts before this: settings that still move are not run.
     due: Instant,
     berth: Berth,
@@ -174,6 +175,7 @@ impl Session {
             sample: None,
             own: None,
             task: None,
+            busy_since: None,
             due: Instant::now(),
             berth: Berth::default(),
             berthed: None,
@@ -256,6 +258,8 @@ impl Session {
     pub fn run_now(&mut self, method: Method) {
         let Some(settings) = self.target().map(|stage| self.key(&stage.settings, method)) else { return };
         self.forced = Some(settings);
+        // It goes first.
+        self.task = None;
         self.resume();
     }
 
@@ -316,9 +320,10 @@ impl Session {
         }
     }
 
-    /// What runs, how far it is and since when.
+    /// What runs, how far it is, and for how long one job has followed the other.
     pub fn running(&self) -> Option<(Job, &Progress, Duration)> {
-        self.task.as_ref().map(|task| (task.job, &*task.progress, task.since.elapsed()))
+        let busy = self.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.task.as_ref().map(|task| (task.job, &*task.progress, busy))
     }
 
     /// Questions of the frame that was just drawn; others are forgotten.
@@ -385,7 +390,10 @@ impl Session {
             let Some(task) = &mut self.task else {
                 let wait = self.due.saturating_duration_since(Instant::now());
                 match self.choose() {
-                    None => return Again::Never,
+                    None => {
+                        self.busy_since = None;
+                        return Again::Never;
+                    }
                     Some(_) if !wait.is_zero() => return Again::After(wait),
                     Some(job) => self.start(job),
                 }
@@ -459,7 +467,8 @@ impl Session {
                 })
             }
         };
-        self.task = Some(Task { job, future, progress, since: Instant::now() });
+        self.busy_since.get_or_insert_with(Instant::now);
+        self.task = Some(Task { job, future, progress });
     }
 
     fn picture(&self, sample: Sample) -> Option<Rc<Picture>> {
