@@ -3,7 +3,7 @@
 //! The page's address, the command line and a preset all write [`Settings`] through one table of
 //! [`KEYS`]; nothing else parses a setting.
 
-use crate::semantics::{Choice, SelfRule, Semantics};
+use crate::semantics::{Choice, ScoreScale, SelfRule, Semantics};
 use std::fmt;
 
 /// Largest sequence length that any kernel is planned for.
@@ -111,6 +111,8 @@ pub struct Settings {
     pub d: u32,
     pub seed: u32,
     pub method: Method,
+    /// Full attention takes its keys from the queries, as LSH attention must.
+    pub shared_qk: bool,
     pub rounds: u32,
     /// `None`: follows from the chunk length.
     pub buckets: Option<u32>,
@@ -141,6 +143,7 @@ impl Default for Settings {
             d: 64,
             seed: 1,
             method: Method::Lsh,
+            shared_qk: true,
             rounds: 4,
             buckets: None,
             chunk: None,
@@ -389,8 +392,28 @@ pub const KEYS: &[Key] = &[
         set: |s, text| store(&mut s.k, optional(text, 1, MAX_N)),
     },
     key!("projection", "Linformer: E and F", "mean or gaussian", projection, choice),
+    key!(
+        "shared-qk",
+        "Full: keys are the queries at unit length, as in LSH attention",
+        "true or false",
+        shared_qk,
+        switch
+    ),
     key!("causal", "No query sees a later position", "true or false", semantics.causal, switch),
-    key!("scale", "Factor on a score", "inverse-sqrt-d or one", semantics.score_scale, choice),
+    Key {
+        name: "scale",
+        help: "Factor on a score: 1 / sqrt(d), none, or this number",
+        allowed: "inverse-sqrt-d, one or a number from 0 to 1000",
+        get: |s| s.semantics.score_scale.to_string(),
+        set: |s, text| {
+            let scale = match text {
+                "inverse-sqrt-d" => Some(ScoreScale::InverseSqrtD),
+                "one" => Some(ScoreScale::One),
+                _ => real(text, 0.0, 1000.0).map(ScoreScale::Value),
+            };
+            store(&mut s.semantics.score_scale, scale)
+        },
+    },
     key!("key-norm", "How a key's length is taken out", "l2-max, l2-rms or none", semantics.key_norm, choice),
     key!("key-norm-eps", "Epsilon of the key norm", "a number from 0 to 1", semantics.key_norm_eps, real 0.0 1.0),
     Key {

@@ -120,6 +120,34 @@ impl Window {
     pub fn pixels(&self) -> (u32, u32) {
         (self.col_count.min(MAP_ROWS), self.row_count.min(MAP_ROWS))
     }
+
+    /// Pairs of each pixel for which `sees(query, key)` holds. The rule changes on the diagonal only,
+    /// so elsewhere one pair speaks for its pixel.
+    pub fn counts(&self, sees: impl Fn(u32, u32) -> bool) -> Vec<f32> {
+        let (width, height) = self.pixels();
+        let edge = |start: u32, count: u32, pixels: u32, at: u32| {
+            start + (u64::from(at) * u64::from(count)).div_ceil(u64::from(pixels)) as u32
+        };
+        let mut counts = Vec::with_capacity((width * height) as usize);
+        for y in 0..height {
+            let rows =
+                edge(self.row_start, self.row_count, height, y)..edge(self.row_start, self.row_count, height, y + 1);
+            for x in 0..width {
+                let cols =
+                    edge(self.col_start, self.col_count, width, x)..edge(self.col_start, self.col_count, width, x + 1);
+                let on_diagonal = rows.start < cols.end && cols.start < rows.end;
+                let count = if on_diagonal {
+                    rows.clone().map(|i| cols.clone().filter(|j| sees(i, *j)).count()).sum()
+                } else if sees(rows.start, cols.start) {
+                    rows.len() * cols.len()
+                } else {
+                    0
+                };
+                counts.push(count as f32);
+            }
+        }
+        counts
+    }
 }
 
 /// What stands in a block of rows.
@@ -316,7 +344,7 @@ fn projected_rows(block: &mut Block<'_>, rows: Rows, head: u32, linformer: &Linf
     let matrix = block.b.part(projected, 0, 0, u64::from(rows.count) * u64::from(linformer.k));
     let [q, k, scale, lse] =
         [shared.q, shared.projected_keys, shared.projected_scale, lse].map(|id| block.b.range(id, head));
-    let params = block_params(dims, linformer.k, &Semantics::PLAIN, rows);
+    let params = block_params(dims, linformer.k, &linformer.semantics(), rows);
     scores_pass(block.b, dims, &params, [q, k, scale, matrix]);
     softmax_pass(block.b, &params, [matrix, lse]);
     matrix

@@ -1,0 +1,108 @@
+//! What the views look at and what they may ask for. A view never changes the world itself.
+
+use crate::inputs::Input;
+use crate::methods::measure::{Weights, Window};
+use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
+use crate::plan::Limits;
+use crate::settings::{Method, Settings};
+use std::rc::Rc;
+
+/// The views that the strip of steps opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum View {
+    Buckets,
+    Attention,
+    Result,
+    Memory,
+    Compare,
+}
+
+/// What a view needs computed on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// Computed pairs, from all pairs.
+    PairMap { head: u32, window: Window },
+    /// Weights from sampled rows.
+    WeightMap { which: Weights, head: u32, window: Window },
+    /// One query's weights on every key.
+    Row { head: u32, query: u32 },
+    Sparsity { head: u32 },
+    /// The output when only the strongest keys are kept.
+    Strongest { head: u32, count: u32 },
+}
+
+#[derive(Clone)]
+pub enum Answer {
+    Map(Rc<MapImage>),
+    Row(Rc<RowWeights>),
+    Sparsity(Rc<Sparsity>),
+    /// Output `[n, d_v]` of one head.
+    Strongest(Rc<Vec<f32>>),
+    /// In words, why there is none.
+    Failed(String),
+}
+
+/// What a view wants done.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// The pointer is on this token, in any view.
+    Hover(u32),
+    /// A click on a token: locks it, or unlocks it when it is the locked one.
+    Click(u32),
+    ShowHead(u32),
+    ShowRound(u32),
+    Open(View),
+    /// Wanted for the frame being drawn; asking again for what is known costs nothing. Questions
+    /// that no view asks for any more are forgotten.
+    Ask(Question),
+    /// New settings; the result reruns by itself.
+    Set(Box<Settings>),
+    /// Runs a method that was put off because it takes long.
+    RunNow(Method),
+    Cancel,
+}
+
+/// Why a method has no outcome (yet).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Missing {
+    /// Queued or running.
+    Soon,
+    /// Put off: it would take about this many seconds, and runs when asked.
+    PutOff { seconds: f64 },
+    /// In words: refused by the device or failed.
+    Failed(String),
+}
+
+/// Everything that a view may look at, for one frame.
+pub struct Scene<'a> {
+    pub settings: &'a Settings,
+    pub input: &'a Input,
+    /// The method whose pipeline is on the screen: `Full`, `Lsh` or `Linformer`.
+    pub method: Method,
+    /// Outcomes of the three methods on this input and these settings.
+    pub full: Result<&'a Rc<Outcome>, &'a Missing>,
+    pub lsh: Result<&'a Rc<Outcome>, &'a Missing>,
+    pub linformer: Result<&'a Rc<Outcome>, &'a Missing>,
+    /// The answer to a question about the method on the screen, once it is known.
+    pub answer: &'a dyn Fn(Question) -> Option<Answer>,
+    pub limits: Limits,
+    /// The token lit up in all views: the locked one, else the hovered one.
+    pub token: Option<u32>,
+    pub locked: bool,
+    pub head: u32,
+    pub round: u32,
+    /// Name of the adapter, and whether it computes on the CPU.
+    pub adapter: &'a str,
+    pub software: bool,
+}
+
+impl Scene<'_> {
+    /// The outcome of the method on the screen.
+    pub fn current(&self) -> Result<&Rc<Outcome>, &Missing> {
+        match self.method {
+            Method::Lsh => self.lsh,
+            Method::Linformer => self.linformer,
+            Method::Full | Method::FullRowwise | Method::FullMaterialized => self.full,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! One file a view: `show(ui, &Scene, &mut State, &mut Vec<Command>)`.

@@ -1,0 +1,486 @@
+//! From settings and an input to an outcome, and the questions that views ask afterwards. The one
+//! way to run anything, for the page, the desktop app and the command line.
+
+use crate::gpu::run::{Progress, Timing};
+use crate::gpu::workspace::Workspace;
+use crate::gpu::{Fault, Gpu};
+use crate::methods::full::{self, Full, Way};
+use crate::methods::linformer::{self, Linformer};
+use crate::methods::lsh::{self, Lsh};
+use crate::methods::measure::{self, Measured, RECALL_KEYS, Sample, Weights, Window};
+use crate::outcome::{BufferReport, Figures, Lists, MapImage, Outcome, RowWeights, Sparsity, StepReport, lost_pairs};
+use crate::plan::{BufferSpec, Limits, Pass, Plan, Refusal, Role};
+use crate::problem::{Dims, Problem};
+use crate::semantics::{ScoreScale, Semantics};
+use crate::settings::{Method, Projection, Settings};
+use crate::steps::top_keys::TOP;
+use crate::steps::{EMPTY, NO_KEY};
+use std::collections::HashSet;
+use std::fmt;
+use std::rc::Rc;
+
+/// Why a run gave no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabError {
+    /// The device cannot hold it; nothing was allocated.
+    Refused(Refusal),
+    Fault(Fault),
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Fault(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LabError {}
+
+impl From<Refusal> for LabError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Fault> for LabError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// The method that settings ask for, as the plans know it.
+pub fn measured(settings: &Settings, dims: &Dims) -> Measured {
+    let full = |way| Measured::Full(Full { way, shared_qk: settings.shared_qk, semantics: full_semantics(settings) });
+    match settings.method {
+        Method::Full => full(Way::Online),
+        Method::FullRowwise => full(Way::Rowwise),
+        Method::FullMaterialized => full(Way::Materialized),
+        Method::Lsh => Measured::Lsh(Lsh {
+            rounds: settings.rounds,
+            factors: settings.bucket_factors(),
+            chunk_len: settings.chunk_len(),
+            rotation_heads: if settings.rotations_per_head { dims.heads } else { 1 },
+            semantics: settings.semantics,
+            keep_rounds: false,
+        }),
+        Method::Linformer => Measured::Linformer(Linformer {
+            k: settings.projected_len(),
+            shared_ef: settings.projection == Projection::Mean,
+            projection_heads: 1,
+            biased: false,
+            triangle: false,
+            score_scale: ScoreScale::InverseSqrtD,
+        }),
+    }
+}
+
+/// Separate keys know neither key norm nor self rule.
+fn full_semantics(settings: &Settings) -> Semantics {
+    if settings.shared_qk {
+        settings.semantics
+    } else {
+        Semantics { causal: settings.semantics.causal, ..Semantics::PLAIN }
+    }
+}
+
+/// The plan of a method.
+///
+/// # Errors
+/// The first buffer that the limits do not allow.
+pub fn plan(dims: &Dims, measured: &Measured, limits: Limits) -> Result<Plan, Refusal> {
+    match measured {
+        Measured::Full(full) => full::plan(dims, full, limits),
+        Measured::Lsh(lsh) => lsh::plan(dims, lsh, limits),
+        Measured::Linformer(linformer) => linformer::plan(dims, linformer, limits),
+    }
+}
+
+/// A finished run with its buffers still on the device, so that views can ask.
+pub struct Run {
+    pub outcome: Rc<Outcome>,
+    pub measured: Measured,
+    problem: Rc<Problem>,
+    workspace: Workspace,
+}
+
+impl Run {
+    /// Runs the method of `settings` once warm, then measures it.
+    ///
+    /// # Errors
+    /// When the device cannot hold it, or fails.
+    pub async fn new(
+        gpu: &Gpu,
+        settings: &Settings,
+        problem: &Rc<Problem>,
+        progress: &Progress,
+    ) -> Result<Self, LabError> {
+        let dims = problem.dims;
+        let measured = measured(settings, &dims);
+        let plan = plan(&dims, &measured, gpu.limits)?;
+        let mut workspace = Workspace::default();
+        let before = gpu.ledger.bytes();
+        gpu.ledger.reset_peak();
+        workspace.prepare(gpu, &plan, problem).await?;
+        if gpu.compile(&plan).await? {
+            gpu.run(&warm_up(&plan), &workspace, &Progress::default()).await?;
+        }
+        let timing = gpu.run(&plan, &workspace, progress).await?;
+        let peak_bytes = gpu.ledger.peak() - before;
+        let mut run = Self {
+            outcome: Rc::new(report(gpu, settings, &dims, &plan, timing, peak_bytes)),
+            measured,
+            problem: problem.clone(),
+            workspace,
+        };
+        let mut outcome = (*run.outcome).clone();
+        run.read_results(gpu, &mut outcome).await?;
+        run.measure(gpu, &mut outcome, progress).await?;
+        run.workspace.drop_instruments();
+        run.outcome = Rc::new(outcome);
+        Ok(run)
+    }
+
+    fn dims(&self) -> &Dims {
+        &self.problem.dims
+    }
+
+    async fn ask(&mut self, gpu: &Gpu, plan: &Plan, progress: &Progress) -> Result<(), Fault> {
+        self.workspace.prepare(gpu, plan, &self.problem).await?;
+        gpu.run(plan, &self.workspace, progress).await?;
+        Ok(())
+    }
+
+    async fn read_results(&self, gpu: &Gpu, outcome: &mut Outcome) -> Result<(), Fault> {
+        let dims = self.dims();
+        for head in 0..dims.heads {
+            let rows = self.workspace.read_f32(gpu, "out", head).await?;
+            outcome.out.extend(unpadded(&rows, dims.d_v));
+            outcome.lse.extend(self.workspace.read_f32(gpu, "lse", head).await?);
+        }
+        let Measured::Lsh(lsh) = &self.measured else { return Ok(()) };
+        let geometry = lsh.geometry(dims.n_q);
+        let mut lists = Lists {
+            rounds: lsh.rounds,
+            n_buckets: lsh.buckets(),
+            chunk_len: geometry.chunk_len,
+            buckets: Vec::new(),
+            order: Vec::new(),
+            lost_pairs: Vec::new(),
+        };
+        for head in 0..dims.heads {
+            let buckets = self.workspace.read_u32(gpu, "buckets", head).await?;
+            let order = self.workspace.read_u32(gpu, "order", head).await?;
+            let n = dims.n_q as usize;
+            for (buckets, order) in buckets.chunks(n).zip(order.chunks(n)) {
+                let sorted: Vec<u32> = order.iter().map(|position| buckets[*position as usize]).collect();
+                lists.lost_pairs.push(lost_pairs(&sorted, &geometry));
+                crate::gpu::yield_now().await;
+            }
+            lists.buckets.extend(buckets);
+            lists.order.extend(order);
+        }
+        outcome.figures.lost_pairs = Some(lists.lost_pairs.iter().sum());
+        outcome.lists = Some(lists);
+        Ok(())
+    }
+
+    /// Fills in the figures that need the instruments.
+    async fn measure(&mut self, gpu: &Gpu, outcome: &mut Outcome, progress: &Progress) -> Result<(), LabError> {
+        let dims = *self.dims();
+        let sample = Sample::for_figures(dims.n_q);
+        let figures = &mut outcome.figures;
+        figures.sampled = (sample.count < dims.n_q).then_some(sample.count);
+        self.count_pairs(gpu, figures, progress).await?;
+        let plan = measure::figures(&dims, &self.measured, sample, gpu.limits)?;
+        self.ask(gpu, &plan, progress).await?;
+        let (mut exact, mut plain) = (Distance::default(), Distance::default());
+        let (mut recall, mut mass) = (0.0, 0.0);
+        for head in 0..dims.heads {
+            let to_exact = unpadded(&self.workspace.read_f32(gpu, "exact out", head).await?, dims.d_v);
+            let to_plain = unpadded(&self.workspace.read_f32(gpu, "plain out", head).await?, dims.d_v);
+            let d_v = dims.d_v as usize;
+            for row in 0..sample.count {
+                let at = (head * dims.n_q + sample.query(row)) as usize * d_v;
+                let out = &outcome.out[at..at + d_v];
+                let here = row as usize * d_v..(row as usize + 1) * d_v;
+                exact.add(out, &to_exact[here.clone()]);
+                plain.add(out, &to_plain[here]);
+            }
+            let top = self.workspace.read_u32(gpu, "top index", head).await?;
+            let seen = self.seen_keys(gpu, head, &top).await?;
+            recall += seen.0;
+            mass += seen.1;
+        }
+        let rows = f64::from(sample.count * dims.heads);
+        figures.error = exact.relative();
+        figures.error_plain = plain.relative();
+        figures.recall = Some(recall / rows);
+        figures.mass = (!matches!(self.measured, Measured::Linformer(_))).then_some(mass / rows);
+        Ok(())
+    }
+
+    /// Sums over the sampled rows of one head of (recall, mass).
+    async fn seen_keys(&self, gpu: &Gpu, head: u32, top: &[u32]) -> Result<(f64, f64), Fault> {
+        let wanted: Vec<Vec<u32>> = top
+            .chunks(TOP as usize)
+            .map(|row| row.iter().copied().take(RECALL_KEYS as usize).filter(|key| *key != NO_KEY).collect())
+            .collect();
+        let share = |hits: f64, row: &[u32]| if row.is_empty() { 1.0 } else { hits / row.len() as f64 };
+        Ok(match &self.measured {
+            Measured::Full(_) => (wanted.len() as f64, wanted.len() as f64),
+            Measured::Lsh(_) => {
+                let covered = self.workspace.read_f32(gpu, "covered", head).await?;
+                let rows = covered.chunks(2).zip(&wanted);
+                rows.fold((0.0, 0.0), |(recall, mass), (pair, row)| {
+                    // A row without a single allowed key has nothing to miss.
+                    let here = if row.is_empty() { 1.0 } else { f64::from(pair[0]) };
+                    (recall + share(f64::from(pair[1]), row), mass + here)
+                })
+            }
+            Measured::Linformer(_) => {
+                let effective = self.workspace.read_u32(gpu, "effective index", head).await?;
+                let rows = effective.chunks(TOP as usize).zip(&wanted);
+                let recall = rows.map(|(found, row)| {
+                    let found: HashSet<u32> = found.iter().copied().take(row.len()).collect();
+                    share(row.iter().filter(|key| found.contains(key)).count() as f64, row)
+                });
+                (recall.sum(), 0.0)
+            }
+        })
+    }
+
+    async fn count_pairs(&mut self, gpu: &Gpu, figures: &mut Figures, progress: &Progress) -> Result<(), LabError> {
+        let dims = *self.dims();
+        let (heads, n) = (u64::from(dims.heads), u64::from(dims.n_q));
+        match self.measured.clone() {
+            Measured::Full(full) => {
+                let allowed: u64 = (0..dims.n_q).map(|i| u64::from(full.semantics.allowed(i, dims.n_kv))).sum();
+                (figures.pairs, figures.visits) = (heads * allowed, heads * allowed);
+            }
+            Measured::Linformer(linformer) => {
+                let products = heads * n * u64::from(linformer.k);
+                (figures.pairs, figures.visits) = (products, products);
+            }
+            Measured::Lsh(lsh) => {
+                let window = Window::whole(dims.n_q, dims.n_q);
+                let plan = measure::pairs(&dims, &lsh, 0, window, gpu.limits)?;
+                self.ask(gpu, &plan, progress).await?;
+                for head in 0..dims.heads {
+                    let sum = |rows: Vec<u32>| rows.into_iter().map(u64::from).sum::<u64>();
+                    figures.pairs += sum(self.workspace.read_u32(gpu, "row pairs", head).await?);
+                    figures.visits += sum(self.workspace.read_u32(gpu, "row visits", head).await?);
+                }
+            }
+        }
+        figures.share = figures.pairs as f64 / (heads as f64 * n as f64 * f64::from(dims.n_kv));
+        Ok(())
+    }
+
+    /// Columns of the method's own matrix: n, or k for P-bar.
+    pub fn columns(&self, which: Weights) -> u32 {
+        match &self.measured {
+            Measured::Linformer(linformer) if which == Weights::Method => linformer.k,
+            _ => self.dims().n_kv,
+        }
+    }
+
+    /// The map of computed pairs of one head over a window, from all pairs.
+    ///
+    /// # Errors
+    /// When the device cannot hold it, or fails.
+    pub async fn pair_map(
+        &mut self,
+        gpu: &Gpu,
+        head: u32,
+        window: Window,
+        progress: &Progress,
+    ) -> Result<MapImage, LabError> {
+        let (width, height) = window.pixels();
+        let values = match self.measured.clone() {
+            Measured::Lsh(lsh) => {
+                let plan = measure::pairs(self.dims(), &lsh, head, window, gpu.limits)?;
+                self.ask(gpu, &plan, progress).await?;
+                self.workspace.read_u32(gpu, "pair map", 0).await?.into_iter().map(|count| count as f32).collect()
+            }
+            Measured::Full(full) => window.counts(|i, j| full.semantics.sees(i, j)),
+            Measured::Linformer(_) => window.counts(|_, _| true),
+        };
+        Ok(image(values, width, height, window, None))
+    }
+
+    /// A map of weights of one head over a window, from at most 512 sampled rows.
+    ///
+    /// # Errors
+    /// When the device cannot hold it, or fails.
+    pub async fn weight_map(
+        &mut self,
+        gpu: &Gpu,
+        which: Weights,
+        head: u32,
+        window: Window,
+        progress: &Progress,
+    ) -> Result<MapImage, LabError> {
+        let sample = Sample::even(window.row_start, window.row_count);
+        let width = window.pixels().0;
+        let columns = Some((window.col_start, window.col_count, width));
+        let plan = measure::weights(self.dims(), &self.measured, which, head, sample, columns, gpu.limits)?;
+        self.ask(gpu, &plan, progress).await?;
+        let values = self.workspace.read_f32(gpu, "weight pixels", 0).await?;
+        let sampled = (sample.count < window.row_count).then_some(sample.count);
+        Ok(image(values, width, sample.count, window, sampled))
+    }
+
+    /// The weights of one query on every key.
+    ///
+    /// # Errors
+    /// When the device cannot hold it, or fails.
+    pub async fn row(&mut self, gpu: &Gpu, head: u32, query: u32, progress: &Progress) -> Result<RowWeights, LabError> {
+        let sample = Sample::all(query, 1);
+        let mut rows = Vec::new();
+        for which in [Weights::Exact, Weights::Effective] {
+            let plan = measure::weights(self.dims(), &self.measured, which, head, sample, None, gpu.limits)?;
+            self.ask(gpu, &plan, progress).await?;
+            rows.push(self.workspace.read_f32(gpu, "weights", 0).await?);
+        }
+        let method = rows.pop().unwrap_or_default();
+        Ok(RowWeights { head, query, exact: rows.pop().unwrap_or_default(), method })
+    }
+
+    /// How much of the exact mass the strongest 1, 2, 4, ... keys hold, over at most 64 queries.
+    ///
+    /// # Errors
+    /// When the device cannot hold it, or fails.
+    pub async fn sparsity(&mut self, gpu: &Gpu, head: u32, progress: &Progress) -> Result<Sparsity, LabError> {
+        let n = self.dims().n_kv;
+        let sample = Sample::golden(self.dims().n_q, 64);
+        let keys: Vec<u32> = (0..u32::BITS).map(|bit| 1 << bit).take_while(|key| *key < n).chain([n]).collect();
+        let mut mass = vec![0.0; keys.len()];
+        for row in 0..sample.count {
+            let one = Sample::all(sample.query(row), 1);
+            let plan = measure::weights(self.dims(), &self.measured, Weights::Exact, head, one, None, gpu.limits)?;
+            self.ask(gpu, &plan, progress).await?;
+            let mut weights = self.workspace.read_f32(gpu, "weights", 0).await?;
+            weights.sort_unstable_by(|a, b| b.total_cmp(a));
+            let mut held = 0.0;
+            let mut taken = 0;
+            for (at, key) in keys.iter().enumerate() {
+                held += weights[taken as usize..*key as usize].iter().map(|w| f64::from(*w)).sum::<f64>();
+                taken = *key;
+                mass[at] += held / f64::from(sample.count);
+            }
+        }
+        Ok(Sparsity { keys, mass, queries: sample.count })
+    }
+
+    /// The output `[n, d_v]` of one head when every query keeps only its `count` strongest keys.
+    ///
+    /// # Errors
+    /// When the device cannot hold it, or fails.
+    pub async fn strongest(
+        &mut self,
+        gpu: &Gpu,
+        head: u32,
+        count: u32,
+        progress: &Progress,
+    ) -> Result<Vec<f32>, LabError> {
+        let plan = measure::strongest(self.dims(), &self.measured, head, count, gpu.limits)?;
+        self.ask(gpu, &plan, progress).await?;
+        let out = self.workspace.read_f32(gpu, "top out", 0).await?;
+        self.workspace.drop_instruments();
+        Ok(unpadded(&out, self.dims().d_v))
+    }
+}
+
+fn image(values: Vec<f32>, width: u32, height: u32, window: Window, sampled: Option<u32>) -> MapImage {
+    let Window { row_start, row_count, col_start, col_count } = window;
+    MapImage { values, width, height, row_start, row_count, col_start, col_count, sampled }
+}
+
+/// One workgroup of every kernel of the plan.
+fn warm_up(plan: &Plan) -> Plan {
+    let mut seen = HashSet::new();
+    let passes = plan.passes.iter().filter(|pass| seen.insert((pass.kernel.stem, pass.kernel.entry)));
+    Plan { buffers: plan.buffers.clone(), passes: passes.map(|pass| Pass { groups: 1, ..pass.clone() }).collect() }
+}
+
+/// What a plan and its timing say, before anything is read back.
+fn report(gpu: &Gpu, settings: &Settings, dims: &Dims, plan: &Plan, timing: Timing, peak_bytes: u64) -> Outcome {
+    let steps = plan.steps().into_iter().map(|total| StepReport {
+        step: total.step,
+        ms: timing.steps.iter().find(|(step, _)| *step == total.step).map(|(_, ms)| *ms),
+        bytes: total.bytes,
+        flops: total.flops,
+    });
+    let held: u64 = plan.buffers.iter().map(BufferSpec::bytes).sum();
+    let mut buffers: Vec<BufferReport> = plan
+        .buffers
+        .iter()
+        .map(|spec| BufferReport { name: spec.name, shape: spec.shape.clone(), role: spec.role, bytes: spec.bytes() })
+        .collect();
+    let rest = peak_bytes.saturating_sub(held);
+    buffers.push(BufferReport {
+        name: "parameters and timestamps",
+        shape: vec![rest],
+        role: Role::Instrument,
+        bytes: rest,
+    });
+    Outcome {
+        settings: settings.clone(),
+        dims: *dims,
+        adapter: gpu.info.name.clone(),
+        figures: Figures {
+            pairs: 0,
+            visits: 0,
+            share: 0.0,
+            error: 0.0,
+            error_plain: 0.0,
+            recall: None,
+            mass: None,
+            accuracy: None,
+            lost_pairs: None,
+            sampled: None,
+        },
+        ms: timing.ms,
+        clock: timing.clock,
+        steps: steps.collect(),
+        buffers,
+        peak_bytes,
+        out: Vec::new(),
+        lse: Vec::new(),
+        lists: None,
+    }
+}
+
+/// Rows without the floats that pad them to a multiple of four.
+pub(crate) fn unpadded(rows: &[f32], width: u32) -> Vec<f32> {
+    let width = width as usize;
+    rows.chunks(width.next_multiple_of(4)).flat_map(|row| &row[..width]).copied().collect()
+}
+
+/// `norm(a - b) / norm(b)` over many rows.
+#[derive(Default)]
+struct Distance {
+    apart: f64,
+    length: f64,
+}
+
+impl Distance {
+    fn add(&mut self, a: &[f32], b: &[f32]) {
+        for (a, b) in a.iter().zip(b) {
+            self.apart += (f64::from(*a) - f64::from(*b)).powi(2);
+            self.length += f64::from(*b).powi(2);
+        }
+    }
+
+    /// 0 when both are 0.
+    fn relative(&self) -> f64 {
+        if self.length > 0.0 { (self.apart / self.length).sqrt() } else { self.apart.sqrt() }
+    }
+}
+
+/// True for a row that saw no key at all.
+pub fn saw_nothing(lse: f32) -> bool {
+    lse == EMPTY
+}

@@ -1,0 +1,167 @@
+//! What a run gave: immutable, shared by all views, the command line and the files it writes.
+
+use crate::gpu::run::Clock;
+use crate::plan::{Role, Step};
+use crate::problem::Dims;
+use crate::settings::Settings;
+
+/// One method on one input.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub settings: Settings,
+    pub dims: Dims,
+    pub adapter: String,
+    pub figures: Figures,
+    /// Milliseconds of one warm run: no input, compilation, figures or readback.
+    pub ms: f64,
+    pub clock: Clock,
+    pub steps: Vec<StepReport>,
+    /// What the method held on the device, in the order of its plan.
+    pub buffers: Vec<BufferReport>,
+    /// Most bytes held at once while the method ran, read from the ledger.
+    pub peak_bytes: u64,
+    /// Output `[heads, n_q, d_v]`.
+    pub out: Vec<f32>,
+    /// Log-sum-exp `[heads, n_q]`; the lowest float32 where a row saw no key.
+    pub lse: Vec<f32>,
+    pub lists: Option<Lists>,
+}
+
+/// What LSH attention sorted; all `[heads, rounds, n]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lists {
+    pub rounds: u32,
+    pub n_buckets: u32,
+    pub chunk_len: u32,
+    pub buckets: Vec<u32>,
+    /// Positions in sorted order.
+    pub order: Vec<u32>,
+    /// Pairs of one bucket that no chunk pair covers, by head and round: `[heads, rounds]`.
+    pub lost_pairs: Vec<u64>,
+}
+
+impl Lists {
+    /// The part of a list that belongs to one head and round.
+    pub fn of<'a>(&self, list: &'a [u32], n: u32, head: u32, round: u32) -> &'a [u32] {
+        let start = (head * self.rounds + round) as usize * n as usize;
+        &list[start..start + n as usize]
+    }
+
+    /// Tokens in each bucket of one head and round.
+    pub fn sizes(&self, n: u32, head: u32, round: u32) -> Vec<u32> {
+        let mut sizes = vec![0; self.n_buckets as usize];
+        for bucket in self.of(&self.buckets, n, head, round) {
+            sizes[*bucket as usize] += 1;
+        }
+        sizes
+    }
+}
+
+/// The figures of a result. *Exact* means: same keys, scale, self rule and causal mask.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Distinct unmasked (query, key) pairs over all heads; for Linformer its `heads n k` products.
+    pub pairs: u64,
+    /// Meetings of a query and a key; a pair met in three rounds counts three times.
+    pub visits: u64,
+    /// `pairs / (heads n^2)`.
+    pub share: f64,
+    /// `norm(o - o_exact) / norm(o_exact)`.
+    pub error: f64,
+    /// The same against plain `softmax(Q K^T / sqrt d) V`.
+    pub error_plain: f64,
+    /// Share of a row's exact top `min(32, allowed)` keys that are visible, averaged over rows.
+    pub recall: Option<f64>,
+    /// Exact probability on visible keys, averaged over rows; none for Linformer.
+    pub mass: Option<f64>,
+    /// Accuracy on the second half of the duplication task.
+    pub accuracy: Option<f64>,
+    /// Pairs of one bucket that no chunk pair covers, over all heads and rounds.
+    pub lost_pairs: Option<u64>,
+    /// Queries that error, recall and mass come from when not from all.
+    pub sampled: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepReport {
+    pub step: Step,
+    /// `None` without timestamps.
+    pub ms: Option<f64>,
+    /// Bytes read and written when nothing is cached.
+    pub bytes: f64,
+    pub flops: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct BufferReport {
+    pub name: &'static str,
+    pub shape: Vec<u64>,
+    pub role: Role,
+    pub bytes: u64,
+}
+
+/// A window of the n x n (or n x k) matrix as pixels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapImage {
+    /// Row-major, `height` rows of `width`: pairs a pixel, or weight summed over its columns.
+    pub values: Vec<f32>,
+    pub width: u32,
+    pub height: u32,
+    pub row_start: u32,
+    pub row_count: u32,
+    pub col_start: u32,
+    pub col_count: u32,
+    /// Rows sampled when not all of the window are drawn.
+    pub sampled: Option<u32>,
+}
+
+/// One query's weights on every key, `[n]`: exact, and what the method used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowWeights {
+    pub head: u32,
+    pub query: u32,
+    pub exact: Vec<f32>,
+    pub method: Vec<f32>,
+}
+
+/// How much of the exact mass the strongest keys hold, averaged over sampled queries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sparsity {
+    /// 1, 2, 4, ... and n.
+    pub keys: Vec<u32>,
+    pub mass: Vec<f64>,
+    /// Queries averaged over.
+    pub queries: u32,
+}
+
+/// Pairs of one bucket that no chunk of the query's own round covers, for the sorted buckets of one
+/// head and round; `allowed` pairs only. Reformer section 2, after equation (5).
+///
+/// `sorted` holds the bucket of each entry of the sorted order.
+pub fn lost_pairs(sorted: &[u32], geometry: &crate::steps::visibility::Geometry) -> u64 {
+    let (n, m) = (geometry.n as usize, geometry.chunk_len as usize);
+    let causal = geometry.flags & crate::semantics::flags::CAUSAL != 0;
+    let mut lost = 0;
+    let mut start = 0;
+    for bucket in sorted.chunk_by(|a, b| a == b) {
+        let end = start + bucket.len();
+        for entry in start..end {
+            // Within a bucket entries stand by position, so the causal mask leaves those up to here.
+            let last = if causal { entry + 1 } else { end };
+            let mut chunks: Vec<usize> = (0..geometry.steps())
+                .filter_map(|step| geometry.seen_chunk(0, (entry / m) as u32, step))
+                .filter(|(round, _)| *round == 0)
+                .map(|(_, chunk)| chunk as usize)
+                .collect();
+            chunks.sort_unstable();
+            chunks.dedup();
+            let covered: usize = chunks
+                .iter()
+                .map(|chunk| ((chunk + 1) * m).min(n).min(last).saturating_sub((chunk * m).max(start)))
+                .sum();
+            lost += (last - start - covered) as u64;
+        }
+        start = end;
+    }
+    lost
+}
