@@ -198,10 +198,11 @@ fn any_length_makes_a_grid() {
                 assert!(shown.rows * shown.cols >= n && (shown.rows - 1) * shown.cols < n);
                 for token in 0..n {
                     let (row, col) = shown.place(token);
-                    assert_eq!(shown.token_at(row, col), Some(token));
+                    assert_eq!(shown.token_at(col * patch, row * patch), Some(token));
+                    assert_eq!(shown.token_at((col + 1) * patch - 1, (row + 1) * patch - 1), Some(token));
                 }
-                assert_eq!(shown.token_at(0, shown.cols), None);
-                assert_eq!(shown.token_at(shown.rows, 0), None);
+                assert_eq!(shown.token_at(shown.cols * patch, 0), None);
+                assert_eq!(shown.token_at(0, shown.rows * patch), None);
                 let photograph = shown.photograph();
                 assert_eq!(photograph.dimensions(), (shown.cols * patch, shown.rows * patch));
                 let absent = photograph.pixels().filter(|pixel| pixel[3] == 0).count() as u32;
