@@ -253,7 +253,9 @@ fn png(picture: &RgbaImage) -> Vec<u8> {
 fn jpeg(picture: &RgbImage, exif: Option<Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, 95);
-    exif.map(|exif| encoder.set_exif_metadata(exif).unwrap());
+    if let Some(exif) = exif {
+        encoder.set_exif_metadata(exif).unwrap();
+    }
     encoder.encode_image(picture).unwrap();
     bytes
 }
