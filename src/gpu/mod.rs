@@ -14,10 +14,8 @@ use ledger::Ledger;
 use pipelines::Pipelines;
 use std::cell::Cell;
 use std::fmt;
-use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 /// What can go wrong on a device, in words for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +157,8 @@ pub async fn yield_now() {
 /// Runs a future to its end, driving the device natively. Not for a page.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn block_on<F: Future>(gpu: &Gpu, future: F) -> F::Output {
-    let mut future = pin!(future);
+    use std::task::{Context, Waker};
+    let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
