@@ -198,10 +198,11 @@ fn any_length_makes_a_grid() {
                 assert!(shown.rows * shown.cols >= n && (shown.rows - 1) * shown.cols < n);
                 for token in 0..n {
                     let (row, col) = shown.place(token);
-                    assert_eq!(shown.token_at(row, col), Some(token));
+                    assert_eq!(shown.token_at(col * patch, row * patch), Some(token));
+                    assert_eq!(shown.token_at((col + 1) * patch - 1, (row + 1) * patch - 1), Some(token));
                 }
-                assert_eq!(shown.token_at(0, shown.cols), None);
-                assert_eq!(shown.token_at(shown.rows, 0), None);
+                assert_eq!(shown.token_at(shown.cols * patch, 0), None);
+                assert_eq!(shown.token_at(0, shown.rows * patch), None);
                 let photograph = shown.photograph();
                 assert_eq!(photograph.dimensions(), (shown.cols * patch, shown.rows * patch));
                 let absent = photograph.pixels().filter(|pixel| pixel[3] == 0).count() as u32;
@@ -252,7 +253,9 @@ fn png(picture: &RgbaImage) -> Vec<u8> {
 fn jpeg(picture: &RgbImage, exif: Option<Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut bytes, 95);
-    exif.map(|exif| encoder.set_exif_metadata(exif).unwrap());
+    if let Some(exif) = exif {
+        encoder.set_exif_metadata(exif).unwrap();
+    }
     encoder.encode_image(picture).unwrap();
     bytes
 }

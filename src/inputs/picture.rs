@@ -6,7 +6,6 @@
 
 use super::rows::{Rows, add_scaled, index, normals, pause};
 use super::{Input, InputError, Shown};
-use crate::gpu::yield_now;
 use crate::random::{Stream, uniform};
 use crate::settings::Settings;
 use image::imageops::{FilterType, resize};
@@ -121,8 +120,10 @@ impl PictureInput {
         (token / self.cols, token % self.cols)
     }
 
-    /// The token of the patch in a row and column; `None` outside and where the last row ends.
-    pub fn token_at(&self, row: u32, col: u32) -> Option<u32> {
+    /// The token whose patch holds a pixel of the photograph; `None` outside and where the last row
+    /// ends.
+    pub fn token_at(&self, x: u32, y: u32) -> Option<u32> {
+        let (row, col) = (y / self.patch, x / self.patch);
         (row < self.rows && col < self.cols).then(|| row * self.cols + col).filter(|token| *token < self.n)
     }
 
@@ -144,7 +145,7 @@ impl PictureInput {
     /// A picture from a colour for each x, y, token and number of the pixel in its patch.
     fn raster(&self, colour: impl Fn(u32, u32, u32, u32) -> [u8; 3]) -> RgbaImage {
         let (width, height) = self.pixels.dimensions();
-        RgbaImage::from_fn(width, height, |x, y| match self.token_at(y / self.patch, x / self.patch) {
+        RgbaImage::from_fn(width, height, |x, y| match self.token_at(x, y) {
             Some(token) => {
                 let [r, g, b] = colour(x, y, token, y % self.patch * self.patch + x % self.patch);
                 Rgba([r, g, b, 255])
@@ -169,7 +170,6 @@ impl PictureInput {
 pub(super) async fn build(settings: &Settings, picture: &Picture) -> Input {
     let shown = PictureInput::new(picture, settings.n, settings.patch);
     let (n, d, width) = (settings.n, settings.d as usize, super::dims(settings).d_v as usize);
-    yield_now().await;
     let mut v = Vec::with_capacity(n as usize * width);
     for token in 0..n {
         pause(token).await;
