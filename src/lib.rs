@@ -1,3 +1,4 @@
+pub mod app;
 pub mod gpu;
 pub mod inputs;
 pub mod interpreter;

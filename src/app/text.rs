@@ -17,6 +17,18 @@ macro_rules! texts {
 texts! {
     // --- shell: title, panels, controls, strip, errors ---
     AppName => "Attention Lab",
+    // --- what views share ---
+    MethodFull => "Full attention",
+    MethodLsh => "Reformer (LSH attention)",
+    MethodLinformer => "Linformer",
+    MissingSoon => "{0} is being computed.",
+    MissingPutOff => "{0} would take about {1} s at this length and waits until you ask for it.",
+    MissingRun => "Run {0} now",
+    MissingRunHint => "Runs {0} on the GPU, for about {1} seconds; you can cancel it.",
+    MissingFailed => "{0} has no result: {1}",
+    TokenPatch => "token {0}: patch in row {1}, column {2}",
+    TokenPoint => "token {0}: point of cluster {1}",
+    TokenSymbol => "token {0}: symbol {1}",
     // --- buckets view ---
     BucketsTitle => "Buckets",
     // --- attention view ---
