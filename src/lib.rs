@@ -1,4 +1,5 @@
 pub mod gpu;
+pub mod inputs;
 pub mod interpreter;
 pub mod lab;
 pub mod methods;

@@ -186,6 +186,15 @@ impl Settings {
         self.k.unwrap_or_else(|| DEFAULT_K.min(self.n))
     }
 
+    /// The rules of pairs that the input is computed with. The duplication task never counts a
+    /// position itself: its own v is the answer.
+    pub fn effective_semantics(&self) -> Semantics {
+        match self.input {
+            InputKind::Duplication => Semantics { self_rule: SelfRule::Exclude, ..self.semantics },
+            InputKind::Picture | InputKind::Clusters => self.semantics,
+        }
+    }
+
     /// The even factors of the hash, one when it is plain: bucket = a0 + b0 a1.
     pub fn bucket_factors(&self) -> Vec<u32> {
         let buckets = self.bucket_count();
