@@ -1,7 +1,9 @@
+pub mod app;
 pub mod gpu;
 pub mod inputs;
 pub mod interpreter;
 pub mod lab;
+pub mod memory;
 pub mod methods;
 pub mod outcome;
 pub mod plan;

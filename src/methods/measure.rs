@@ -103,7 +103,7 @@ impl Measured {
 pub const PLAIN: Full = Full { way: Way::Materialized, shared_qk: false, semantics: Semantics::PLAIN };
 
 /// A window of the n x n matrix: rows are queries, columns keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     pub row_start: u32,
     pub row_count: u32,
