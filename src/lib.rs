@@ -12,3 +12,7 @@ pub mod random;
 pub mod semantics;
 pub mod settings;
 pub mod steps;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod verify;
+#[cfg(target_arch = "wasm32")]
+mod web;
