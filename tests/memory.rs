@@ -81,7 +81,12 @@ fn curves_hold_the_bytes_of_the_plans_that_run() {
     for base in [
         Settings::default(),
         Settings { heads: 3, d: 30, rounds: 2, chunk: Some(20), k: Some(77), ..Settings::default() },
-        Settings { shared_qk: false, rotations_per_head: false, projection: Projection::Gaussian, ..Settings::default() },
+        Settings {
+            shared_qk: false,
+            rotations_per_head: false,
+            projection: Projection::Gaussian,
+            ..Settings::default()
+        },
     ] {
         for n in [64, 100, 1000] {
             for method in METHODS {

@@ -29,6 +29,8 @@ pub enum Question {
     Sparsity { head: u32 },
     /// The output when only the strongest keys are kept.
     Strongest { head: u32, count: u32 },
+    /// Accuracy of LSH attention on the duplication task with another number of rounds.
+    Accuracy { rounds: u32 },
 }
 
 #[derive(Clone)]
@@ -38,12 +40,14 @@ pub enum Answer {
     Sparsity(Rc<Sparsity>),
     /// Output `[n, d_v]` of one head.
     Strongest(Rc<Vec<f32>>),
+    /// From 0 to 1.
+    Accuracy(f64),
     /// In words, why there is none.
     Failed(String),
 }
 
 /// What a view wants done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// The pointer is on this token, in any view.
     Hover(u32),

@@ -64,8 +64,8 @@ pub(crate) fn buffers(b: &mut Builder, dims: &Dims, full: &Full) -> FullBuffers 
         Way::Rowwise => Some((1, 1)),
         Way::Materialized => Some((dims.heads, dims.n_q)),
     };
-    let scores = matrix
-        .map(|(matrices, rows)| words(b, "scores", Kind::F32, Role::Method, matrices, &[rows, dims.n_kv]));
+    let scores =
+        matrix.map(|(matrices, rows)| words(b, "scores", Kind::F32, Role::Method, matrices, &[rows, dims.n_kv]));
     FullBuffers { q, k, v, key_scale, out, lse, scores }
 }
 

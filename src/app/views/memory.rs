@@ -3,16 +3,15 @@
 mod bars;
 mod curves;
 
-use super::format;
+use super::layout::column;
+use super::{caption, contender, format, title};
 use crate::app::scene::{Command, Scene};
 use crate::app::text::{Text, fill};
 use crate::memory::{self, Crossover, Curve};
 use crate::plan::Limits;
 use crate::problem::Dims;
 use crate::settings::{Method, Settings};
-use egui::{Align, Layout, RichText, ScrollArea, Ui};
-
-use super::contender;
+use egui::{RichText, ScrollArea, Ui};
 
 /// Width from which two panels stand side by side.
 const WIDE: f32 = 680.0;
@@ -28,6 +27,8 @@ pub(crate) struct Known {
     dims: Dims,
     limits: Limits,
     pub curves: Vec<Curve>,
+    /// Planned bytes at the current length.
+    pub here: [(Method, u64); 5],
     /// (method, against the matrix, against the online softmax).
     pub crossovers: Vec<(Method, Crossover, Crossover)>,
 }
@@ -45,43 +46,45 @@ impl Known {
         let crossovers = clever
             .map(|curve| (curve.method, against(curve, Method::FullMaterialized), against(curve, Method::Full)))
             .collect();
-        Self { settings: settings.clone(), dims: *dims, limits, curves, crossovers }
+        let here = memory::METHODS.map(|method| (method, memory::planned_bytes(settings, dims, method, dims.n_q)));
+        Self { settings: settings.clone(), dims: *dims, limits, curves, here, crossovers }
     }
 }
 
 impl State {
     fn known(&mut self, scene: &Scene<'_>) -> &Known {
         let dims = &scene.input.problem.dims;
-        let fresh = self.known.take().filter(|known| {
-            known.settings == *scene.settings && known.dims == *dims && known.limits == scene.limits
-        });
+        let fresh = self
+            .known
+            .take()
+            .filter(|known| known.settings == *scene.settings && known.dims == *dims && known.limits == scene.limits);
         self.known.insert(fresh.unwrap_or_else(|| Known::new(scene.settings, dims, scene.limits)))
     }
 }
 
-pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, _commands: &mut Vec<Command>) {
+pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
     let known = state.known(scene);
     ScrollArea::vertical().id_salt("memory").auto_shrink([false, true]).show(ui, |ui| {
-        ui.heading(Text::MemoryTitle.get());
-        ui.label(Text::MemoryCaption.get());
+        title(ui, Text::MemoryTitle);
+        caption(ui, Text::MemoryCaption.get());
         ui.add_space(8.0);
         if ui.available_width() > WIDE {
             ui.columns_const(|[left, right]| {
                 column(left, |ui| {
-                    bars::measured(ui, scene);
+                    bars::measured(ui, scene, commands);
                     ui.add_space(8.0);
                     sentences(ui, scene, known);
                 });
                 column(right, |ui| {
-                    bars::compared(ui, scene);
+                    bars::compared(ui, scene, known);
                     ui.add_space(8.0);
                     curves::show(ui, scene, known);
                 });
             });
         } else {
-            bars::measured(ui, scene);
+            bars::measured(ui, scene, commands);
             ui.add_space(12.0);
-            bars::compared(ui, scene);
+            bars::compared(ui, scene, known);
             ui.add_space(12.0);
             curves::show(ui, scene, known);
             ui.add_space(8.0);
@@ -90,16 +93,10 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, _commands: &mut V
     });
 }
 
-/// A column whose text is not justified, as that of egui's columns is.
-fn column(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
-    ui.with_layout(Layout::top_down(Align::Min), contents);
-}
-
 /// The crossovers in words, those where the clever method holds more included.
 fn sentences(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
-    let dims = &scene.input.problem.dims;
-    let n = dims.n_q;
-    let bytes = |method| memory::planned_bytes(scene.settings, dims, method, n);
+    let n = scene.input.problem.dims.n_q;
+    let bytes = |method| known.here.iter().find(|(other, _)| *other == method).map_or(0, |(_, bytes)| *bytes);
     let matrix = bytes(Method::FullMaterialized);
     let mut say = |text: String| {
         ui.label(text);

@@ -1,9 +1,10 @@
 //! Bars of bytes: measured buffers in proportion, methods on one logarithmic scale.
 
-use super::section;
-use crate::app::scene::{Missing, Scene};
+use super::{Known, section};
+use crate::app::scene::{Command, Scene};
 use crate::app::text::{Text, fill};
-use crate::app::views::{contender, format};
+use crate::app::views::layout::legend;
+use crate::app::views::{contender, format, missing};
 use crate::memory::{self, Part, Term};
 use crate::outcome::{BufferReport, Outcome};
 use crate::plan::Role;
@@ -23,19 +24,12 @@ fn role_colour(role: Role) -> Color32 {
 }
 
 /// The buffers of the method on the screen.
-pub fn measured(ui: &mut Ui, scene: &Scene<'_>) {
+pub fn measured(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
     let name = contender::name(scene.current().map_or(scene.method, |outcome| outcome.settings.method));
     section(ui, fill(Text::MemoryMeasured, &[name]), Text::MemoryMeasuredHover);
     match scene.current() {
         Ok(outcome) => buffers(ui, outcome),
-        Err(missing) => {
-            let why = match missing {
-                Missing::Soon => Text::MissingSoon.get().to_owned(),
-                Missing::PutOff { seconds } => fill(Text::MissingPutOff, &[&format::time(seconds * 1e3)]),
-                Missing::Failed(why) => why.clone(),
-            };
-            ui.label(fill(Text::MemoryNone, &[&why]));
-        }
+        Err(why) => missing(ui, scene.method, why, commands),
     }
 }
 
@@ -65,25 +59,13 @@ fn buffers(ui: &mut Ui, outcome: &Outcome) {
         .on_hover_text(Text::MemoryTotalHover.get());
 }
 
-/// A coloured square and words, which stay together where lines wrap.
-pub fn legend(ui: &mut Ui, colour: Color32, words: &str, hover: &str) {
-    let font = TextStyle::Body.resolve(ui.style());
-    let galley = ui.painter().layout_no_wrap(words.to_owned(), font, ui.visuals().text_color());
-    let (rect, response) = ui.allocate_exact_size(galley.size() + vec2(16.0, 0.0), Sense::hover());
-    response.widget_info(|| WidgetInfo::labeled(egui::Role::Label, true, words));
-    let square = Rect::from_center_size(rect.left_center() + vec2(5.0, 0.0), vec2(10.0, 10.0));
-    ui.painter().rect_filled(square, 2.0, colour);
-    ui.painter().galley(rect.left_top() + vec2(14.0, 0.0), galley, ui.visuals().text_color());
-    response.on_hover_text(hover);
-}
-
 /// A name, what belongs to it and a value over a bar that fills `part` of the width. `ticks` are
 /// drawn through the bar.
 fn row(ui: &mut Ui, [name, about, value]: [&str; 3], colour: Color32, part: f32, ticks: &[f32]) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), LINE + BAR + 3.0), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(egui::Role::Label, true, format!("{name} {about} {value}")));
     let font = TextStyle::Body.resolve(ui.style());
-    let small = TextStyle::Small.resolve(ui.style());
+    let small = FontId::proportional(11.0);
     let visuals = ui.visuals();
     let painter = ui.painter();
     let value = painter.text(rect.right_top(), Align2::RIGHT_TOP, value, font.clone(), visuals.text_color());
@@ -144,18 +126,18 @@ impl LogScale {
 }
 
 /// The methods on one scale: by formula, and as this program plans them.
-pub fn compared(ui: &mut Ui, scene: &Scene<'_>) {
+pub fn compared(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
     let dims = &scene.input.problem.dims;
     let formulae: Vec<(Method, Vec<Term>)> = memory::METHODS
         .into_iter()
         .filter_map(|method| Some((method, memory::formula(scene.settings, dims, method)?)))
         .collect();
     let total = |terms: &[Term]| terms.iter().map(|term| term.bytes).sum::<u64>();
-    let plans = memory::METHODS.map(|method| (method, memory::planned_bytes(scene.settings, dims, method, dims.n_q)));
     let all: Vec<u64> =
-        formulae.iter().map(|(_, terms)| total(terms)).chain(plans.iter().map(|(_, bytes)| *bytes)).collect();
+        formulae.iter().map(|(_, terms)| total(terms)).chain(known.here.iter().map(|(_, bytes)| *bytes)).collect();
     let scale = LogScale::around(&all);
-    let ticks: Vec<f32> = scale.ticks().into_iter().map(|(place, _)| place).collect();
+    let ticks: Vec<f32> =
+        scale.ticks().into_iter().map(|(place, _)| place).filter(|at| *at > 0.0 && *at < 1.0).collect();
     let bar = |ui: &mut Ui, method: Method, about: &str, bytes: u64| {
         let words = [contender::name(method), about, &format::bytes(bytes)];
         row(ui, words, contender::colour(method), scale.place(bytes), &ticks)
@@ -163,11 +145,11 @@ pub fn compared(ui: &mut Ui, scene: &Scene<'_>) {
 
     section(ui, fill(Text::MemoryCompared, &[&format::count(u64::from(dims.n_q))]), Text::MemoryFormulaHover);
     ui.label(Text::MemoryFormula.get()).on_hover_text(Text::MemoryFormulaHover.get());
+    let seen = memory::chunks_seen(scene.settings).to_string();
     for (method, terms) in &formulae {
-        bar(ui, *method, formula_words(*method).get(), total(terms)).on_hover_ui(|ui| {
+        bar(ui, *method, &fill(formula_words(*method), &[&seen]), total(terms)).on_hover_ui(|ui| {
             ui.label(Text::MemoryFormulaHover.get());
             ui.add_space(4.0);
-            let seen = memory::chunks_seen(scene.settings).to_string();
             for term in terms {
                 ui.label(format!("{}: {}", fill(part_words(term.part), &[&seen]), format::bytes(term.bytes)));
             }
@@ -177,7 +159,7 @@ pub fn compared(ui: &mut Ui, scene: &Scene<'_>) {
     }
     scale.axis(ui);
     ui.label(Text::MemoryPlan.get()).on_hover_text(Text::MemoryPlanHover.get());
-    for (method, bytes) in plans {
+    for (method, bytes) in known.here {
         bar(ui, method, "", bytes).on_hover_text(Text::MemoryPlanHover.get());
     }
     scale.axis(ui);

@@ -3,6 +3,7 @@
 use super::{Known, bars};
 use crate::app::scene::Scene;
 use crate::app::text::{Text, fill};
+use crate::app::views::layout::legend;
 use crate::app::views::{contender, format};
 use crate::memory::{Curve, MIN_N, score_matrix_bytes};
 use crate::outcome::Outcome;
@@ -23,7 +24,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
     ui.horizontal_wrapped(|ui| {
         for curve in &known.curves {
             let hover = bars::table_words(curve.method).get();
-            bars::legend(ui, contender::colour(curve.method), contender::name(curve.method), hover);
+            legend(ui, contender::colour(curve.method), contender::name(curve.method), hover);
         }
     });
     ui.horizontal_wrapped(|ui| {
@@ -56,7 +57,9 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
                 .label_spacing(Rangef::new(36.0, 60.0))
                 .formatter(|mark, _| format::count(mark.value.exp2().round() as u64)),
         ])
-        .custom_y_axes(vec![AxisHints::new_y().label(Text::MemoryAxisBytes.get()).formatter(|mark, _| power(mark.value))])
+        .custom_y_axes(vec![
+            AxisHints::new_y().label(Text::MemoryAxisBytes.get()).formatter(|mark, _| power(mark.value)),
+        ])
         .label_formatter(|position| hover(position))
         .show(ui, |plot| {
             let here = fill(Text::MemoryHere, &[&format::count(u64::from(n))]);
@@ -152,4 +155,26 @@ fn hover(position: &HoverPosition<'_>) -> Option<String> {
     let HoverPosition::NearDataPoint { plot_name, position, .. } = position else { return None };
     let [n, bytes] = [position.x, position.y].map(|log| log.exp2().round() as u64);
     Some(fill(Text::MemoryPointHover, &[plot_name, &format::count(n), &format::bytes(bytes)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_lengths_and_units_that_people_know() {
+        let input = |bounds| GridInput { bounds, base_step_size: 0.1 };
+        let values = |marks: Vec<GridMark>| marks.into_iter().map(|mark| mark.value.exp2()).collect::<Vec<f64>>();
+        assert_eq!(values(marks(input((5.4, 10.9)), 2, 6)), [64.0, 256.0, 1024.0]);
+        assert_eq!(power(30.0), "1 GiB");
+        assert_eq!(power(15.0), "32 KiB");
+    }
+
+    #[test]
+    fn a_point_says_its_length_and_bytes() {
+        let position = PlotPoint::new(16.0, 34.0);
+        let near = HoverPosition::NearDataPoint { plot_name: "matrix", position, index: 0 };
+        assert_eq!(hover(&near).as_deref(), Some("matrix\nn = 65,536\n16.0 GiB"));
+        assert_eq!(hover(&HoverPosition::Elsewhere { position }), None);
+    }
 }
