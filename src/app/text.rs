@@ -155,7 +155,7 @@ texts! {
     BufferRest => "Parameters of the dispatches, and timestamps where the device has them.",
     // --- compare view ---
     CompareTitle => "Compare",
-    CompareCaption => "The same input through all three methods. Bold is the best of its row, where better has a meaning; full attention is exact and takes no part in the rows of quality. Change rounds, buckets and k and see what each costs.",
+    CompareCaption => "The same input through all three methods. Bold and underlined is the best of its row, where better has a meaning; full attention is exact and takes no part in the rows of quality. Change rounds, buckets and k and see what each costs.",
     ComparePairs => "pairs",
     ComparePairsHover => "Distinct unmasked (query, key) pairs over all heads, visits apart. For Linformer its n k products a head.",
     CompareVisits => "visits",

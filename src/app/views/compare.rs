@@ -157,7 +157,7 @@ fn words(
     name_cell(ui, label, name, hover);
     for outcome in outcomes {
         let text = outcome.map_or_else(|| Text::CompareNothing.get().to_owned(), |outcome| say(outcome));
-        cell(ui, column, Align::Max, RichText::new(text).weak().small());
+        cell(ui, column, Align::Max, RichText::new(text).weak().size(11.0));
     }
     ui.end_row();
 }

@@ -60,7 +60,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
         .custom_y_axes(vec![
             AxisHints::new_y().label(Text::MemoryAxisBytes.get()).formatter(|mark, _| power(mark.value)),
         ])
-        .label_formatter(|position| hover(position))
+        .label_formatter(hover)
         .show(ui, |plot| {
             let here = fill(Text::MemoryHere, &[&format::count(u64::from(n))]);
             let [left, right] = [MIN_N, MAX_N].map(|n| f64::from(n).log2());
