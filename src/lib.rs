@@ -1,4 +1,6 @@
 pub mod app;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod desktop;
 pub mod gpu;
 pub mod inputs;
 pub mod interpreter;

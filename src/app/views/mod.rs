@@ -1,5 +1,7 @@
 //! One file a view: `show(ui, &Scene, &mut State, &mut Vec<Command>)`.
 
+pub mod attention;
+pub mod buckets;
 pub mod colour;
 pub mod compare;
 pub mod contender;
