@@ -8,7 +8,7 @@ use attention_lab::inputs::{self, Input, Picture, Shown, sample_bytes};
 use attention_lab::lab::Run;
 use attention_lab::outcome::Outcome;
 use attention_lab::settings::{InputKind, Method, Sample, Settings};
-use egui::{Role, Theme, Ui, vec2};
+use egui::{Role, ScrollArea, Theme, Ui, vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
 use std::cell::RefCell;
@@ -72,7 +72,9 @@ fn pages<S: Default>(name: &str, show: impl Fn(&mut Ui, &mut S)) {
     for (width, height) in [(1280.0, 800.0), (390.0, 844.0)] {
         for theme in [Theme::Dark, Theme::Light] {
             let mut state = S::default();
-            let view = |ui: &mut Ui| show(ui, &mut state);
+            let view = |ui: &mut Ui| {
+                ScrollArea::vertical().auto_shrink(false).show(ui, |ui| show(ui, &mut state));
+            };
             let mut harness = Harness::builder().with_size(vec2(width, height)).with_theme(theme).wgpu().build_ui(view);
             harness.run();
             save(&mut harness, &format!("{name}-{width}-{theme:?}").to_lowercase());
@@ -184,7 +186,7 @@ fn the_duplication_task() {
     assert!(known[3].1 > known[0].1, "{known:?}");
     let answer = |question| match question {
         Question::Accuracy { rounds } => {
-            known.iter().find(|(other, _)| *other == rounds).map(|(_, accuracy)| Answer::Accuracy(*accuracy))
+            known.iter().find(|(other, _)| *other == rounds).map(|(_, accuracy)| Answer::Accuracy(Some(*accuracy)))
         }
         _ => None,
     };

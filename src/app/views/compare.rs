@@ -93,18 +93,16 @@ fn own_bytes(outcome: &Outcome) -> u64 {
 pub fn show(ui: &mut Ui, scene: &Scene<'_>, _state: &mut State, commands: &mut Vec<Command>) {
     let outcomes = [scene.full, scene.lsh, scene.linformer];
     let known = outcomes.map(Result::ok);
-    ScrollArea::vertical().id_salt("compare").auto_shrink([false, true]).show(ui, |ui| {
-        title(ui, Text::CompareTitle);
-        table(ui, known);
-        ui.add_space(6.0);
-        for (method, outcome) in METHODS.into_iter().zip(outcomes) {
-            if let Err(why) = outcome {
-                missing(ui, method, why, commands);
-            }
+    title(ui, Text::CompareTitle);
+    table(ui, known);
+    ui.add_space(6.0);
+    for (method, outcome) in METHODS.into_iter().zip(outcomes) {
+        if let Err(why) = outcome {
+            missing(ui, method, why, commands);
         }
-        sentences(ui, scene, known);
-        caption(ui, Text::CompareCaption.get());
-    });
+    }
+    sentences(ui, scene, known);
+    caption(ui, Text::CompareCaption.get());
 }
 
 type Known<'a> = [Option<&'a Rc<Outcome>>; 3];

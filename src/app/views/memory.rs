@@ -11,7 +11,7 @@ use crate::memory::{self, Crossover, Curve};
 use crate::plan::Limits;
 use crate::problem::Dims;
 use crate::settings::{Method, Settings};
-use egui::{RichText, ScrollArea, Ui};
+use egui::{RichText, Ui};
 
 /// Width from which two panels stand side by side.
 const WIDE: f32 = 680.0;
@@ -64,33 +64,31 @@ impl State {
 
 pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
     let known = state.known(scene);
-    ScrollArea::vertical().id_salt("memory").auto_shrink([false, true]).show(ui, |ui| {
-        title(ui, Text::MemoryTitle);
-        caption(ui, Text::MemoryCaption.get());
-        ui.add_space(8.0);
-        if ui.available_width() > WIDE {
-            ui.columns_const(|[left, right]| {
-                column(left, |ui| {
-                    bars::measured(ui, scene, commands);
-                    ui.add_space(8.0);
-                    sentences(ui, scene, known);
-                });
-                column(right, |ui| {
-                    bars::compared(ui, scene, known);
-                    ui.add_space(8.0);
-                    curves::show(ui, scene, known);
-                });
+    title(ui, Text::MemoryTitle);
+    caption(ui, Text::MemoryCaption.get());
+    ui.add_space(8.0);
+    if ui.available_width() > WIDE {
+        ui.columns_const(|[left, right]| {
+            column(left, |ui| {
+                bars::measured(ui, scene, commands);
+                ui.add_space(8.0);
+                sentences(ui, scene, known);
             });
-        } else {
-            bars::measured(ui, scene, commands);
-            ui.add_space(12.0);
-            bars::compared(ui, scene, known);
-            ui.add_space(12.0);
-            curves::show(ui, scene, known);
-            ui.add_space(8.0);
-            sentences(ui, scene, known);
-        }
-    });
+            column(right, |ui| {
+                bars::compared(ui, scene, known);
+                ui.add_space(8.0);
+                curves::show(ui, scene, known);
+            });
+        });
+    } else {
+        bars::measured(ui, scene, commands);
+        ui.add_space(12.0);
+        bars::compared(ui, scene, known);
+        ui.add_space(12.0);
+        curves::show(ui, scene, known);
+        ui.add_space(8.0);
+        sentences(ui, scene, known);
+    }
 }
 
 /// The crossovers in words, those where the clever method holds more included.

@@ -6,14 +6,12 @@ use super::colour;
 use super::layout::{column, legend};
 use super::tokens::{self, Canvas, Face, Tokens, Turn};
 use super::{caption, format, method_name, missing, title};
-use crate::app::scene::{Answer, Command, Missing, Question, Scene};
+use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::text::{Text, fill};
 use crate::inputs::Shown;
-use crate::outcome::Outcome;
 use crate::settings::Method;
-use egui::{Grid, Label, RichText, ScrollArea, Ui};
+use egui::{Grid, Label, RichText, Ui};
 use panel::{Drawn, Panel, Panels};
-use std::rc::Rc;
 
 /// Width from which all methods stand in one row.
 const WIDE: f32 = 640.0;
@@ -54,90 +52,66 @@ struct Place<'a, 'b> {
 }
 
 pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
-    let room = ui.available_height();
-    ScrollArea::vertical().id_salt("result").auto_shrink([false, true]).show(ui, |ui| {
-        title(ui, Text::ResultTitle);
-        heads(ui, scene, state, commands);
-        let outcomes = [scene.full, scene.lsh, scene.linformer].map(|outcome| drawable(scene, outcome).ok());
-        let head = (!state.mean).then_some(scene.head);
-        let kept = state.panels.take().filter(|panels| panels.show_the_same(outcomes, head));
-        let panels = state.panels.insert(kept.unwrap_or_else(|| Panels::new(&scene.input.shown, outcomes, head)));
-        let wide = ui.available_width() > WIDE;
-        let max_height = if wide { ((room - 190.0) / 2.0).clamp(120.0, 420.0) } else { 260.0 };
-        let place = Place { scene, panels, max_height };
-        let canvases = &mut state.canvases;
-        if wide {
-            ui.columns_const(|[first, second, third, fourth]| {
-                column(first, |ui| {
-                    place.input(ui, canvases, commands);
-                    place.explain(ui);
-                });
-                column(second, |ui| {
-                    place.output(ui, 0, canvases, commands);
-                    place.errors(ui, 0, canvases, commands);
-                });
-                for (ui, at) in [(third, 1), (fourth, 2)] {
-                    column(ui, |ui| {
-                        place.output(ui, at, canvases, commands);
-                        place.errors(ui, at, canvases, commands);
-                    });
-                }
+    // Inside a scroll area the height that is left has no end; what is seen of it has.
+    let room = ui.clip_rect().height();
+    title(ui, Text::ResultTitle);
+    heads(ui, scene, state);
+    let outcomes = [scene.full, scene.lsh, scene.linformer].map(Result::ok);
+    let head = (!state.mean).then_some(scene.head);
+    let kept = state.panels.take().filter(|panels| panels.show_the_same(outcomes, head));
+    let panels = state.panels.insert(kept.unwrap_or_else(|| Panels::new(&scene.input.shown, outcomes, head)));
+    let wide = ui.available_width() > WIDE;
+    let max_height = if wide { ((room - 190.0) / 2.0).clamp(120.0, 420.0) } else { 260.0 };
+    let place = Place { scene, panels, max_height };
+    let canvases = &mut state.canvases;
+    if wide {
+        ui.columns_const(|[first, second, third, fourth]| {
+            column(first, |ui| {
+                place.input(ui, canvases, commands);
+                place.explain(ui);
             });
-        } else {
+            column(second, |ui| {
+                place.output(ui, 0, canvases, commands);
+                place.errors(ui, 0, canvases, commands);
+            });
+            for (ui, at) in [(third, 1), (fourth, 2)] {
+                column(ui, |ui| {
+                    place.output(ui, at, canvases, commands);
+                    place.errors(ui, at, canvases, commands);
+                });
+            }
+        });
+    } else {
+        ui.columns_const(|[left, right]| {
+            column(left, |ui| place.input(ui, canvases, commands));
+            column(right, |ui| place.output(ui, 0, canvases, commands));
+        });
+        for at in [1, 2] {
             ui.columns_const(|[left, right]| {
-                column(left, |ui| place.input(ui, canvases, commands));
-                column(right, |ui| place.output(ui, 0, canvases, commands));
+                column(left, |ui| place.output(ui, at, canvases, commands));
+                column(right, |ui| place.errors(ui, at, canvases, commands));
             });
-            for at in [1, 2] {
-                ui.columns_const(|[left, right]| {
-                    column(left, |ui| place.output(ui, at, canvases, commands));
-                    column(right, |ui| place.errors(ui, at, canvases, commands));
-                });
-            }
-            place.explain(ui);
         }
-        if let Shown::Duplication(_) = &scene.input.shown {
-            accuracies(ui, scene, commands);
-        }
-        let words = match &scene.input.shown {
-            Shown::Picture(_) => Text::ResultCaptionPicture,
-            Shown::Points(_) => Text::ResultCaptionPoints,
-            Shown::Duplication(_) => Text::ResultCaptionDuplication,
-        };
-        caption(ui, words.get());
-    });
-}
-
-/// An outcome that belongs to the input on the screen; one of another size is about to be replaced.
-fn drawable<'a>(
-    scene: &Scene<'_>,
-    outcome: Result<&'a Rc<Outcome>, &'a Missing>,
-) -> Result<&'a Rc<Outcome>, &'a Missing> {
-    outcome.and_then(|outcome| if outcome.dims == scene.input.problem.dims { Ok(outcome) } else { Err(&Missing::Soon) })
-}
-
-/// One head, or the mean of all.
-fn heads(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
-    let count = scene.input.problem.dims.heads;
-    if count == 1 {
-        state.mean = false;
-        return;
+        place.explain(ui);
     }
-    ui.horizontal_wrapped(|ui| {
-        ui.label(Text::ResultHead.get()).on_hover_text(Text::ResultHeadHover.get());
-        for head in 0..count {
-            let chosen = !state.mean && scene.head == head;
-            let label = ui.selectable_label(chosen, head.to_string());
-            if label.on_hover_text(fill(Text::ResultOneHeadHover, &[&head.to_string()])).clicked() {
-                state.mean = false;
-                commands.push(Command::ShowHead(head));
-            }
-        }
-        let mean = ui.selectable_label(state.mean, Text::ResultMean.get());
-        if mean.on_hover_text(Text::ResultMeanHover.get()).clicked() {
-            state.mean = true;
-        }
-    });
+    if let Shown::Duplication(_) = &scene.input.shown {
+        accuracies(ui, scene, commands);
+    }
+    let words = match &scene.input.shown {
+        Shown::Picture(_) => Text::ResultCaptionPicture,
+        Shown::Points(_) => Text::ResultCaptionPoints,
+        Shown::Duplication(_) => Text::ResultCaptionDuplication,
+    };
+    caption(ui, words.get());
+}
+
+/// The mean of all heads instead of the scene's.
+fn heads(ui: &mut Ui, scene: &Scene<'_>, state: &mut State) {
+    if scene.input.problem.dims.heads > 1 {
+        ui.checkbox(&mut state.mean, Text::ResultMean.get()).on_hover_text(Text::ResultMeanHover.get());
+    } else {
+        state.mean = false;
+    }
 }
 
 impl Place<'_, '_> {
@@ -170,7 +144,7 @@ impl Place<'_, '_> {
         heading(ui, name, Text::ResultOutputHover);
         let Some(panel) = &self.panels.of[at] else {
             let outcome = [self.scene.full, self.scene.lsh, self.scene.linformer][at];
-            if let Err(why) = drawable(self.scene, outcome) {
+            if let Err(why) = outcome {
                 missing(ui, method, why, commands);
             }
             return;
@@ -252,7 +226,7 @@ fn accuracies(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
         let question = Question::Accuracy { rounds };
         commands.push(Command::Ask(question));
         let value = match (scene.answer)(question) {
-            Some(Answer::Accuracy(accuracy)) => format::percent(accuracy),
+            Some(Answer::Accuracy(Some(accuracy))) => format::percent(accuracy),
             Some(Answer::Failed(why)) => why,
             _ => Text::ResultPending.get().to_owned(),
         };
