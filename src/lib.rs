@@ -1,8 +1,11 @@
 pub mod app;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod desktop;
 pub mod gpu;
 pub mod inputs;
 pub mod interpreter;
 pub mod lab;
+pub mod memory;
 pub mod methods;
 pub mod outcome;
 pub mod plan;
@@ -11,3 +14,7 @@ pub mod random;
 pub mod semantics;
 pub mod settings;
 pub mod steps;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod verify;
+#[cfg(target_arch = "wasm32")]
+mod web;

@@ -1,6 +1,14 @@
 //! One file a view: `show(ui, &Scene, &mut State, &mut Vec<Command>)`.
 
+pub mod attention;
+pub mod buckets;
 pub mod colour;
+pub mod compare;
+pub mod contender;
+pub mod format;
+pub mod layout;
+pub mod memory;
+pub mod result;
 pub mod ticks;
 pub mod tokens;
 
