@@ -5,6 +5,7 @@ pub mod gpu;
 pub mod inputs;
 pub mod interpreter;
 pub mod lab;
+pub mod memory;
 pub mod methods;
 pub mod outcome;
 pub mod plan;

@@ -21,14 +21,33 @@ pub enum View {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Question {
     /// Computed pairs, from all pairs.
-    PairMap { head: u32, window: Window },
+    PairMap {
+        head: u32,
+        window: Window,
+    },
     /// Weights from sampled rows.
-    WeightMap { which: Weights, head: u32, window: Window },
+    WeightMap {
+        which: Weights,
+        head: u32,
+        window: Window,
+    },
     /// One query's weights on every key.
-    Row { head: u32, query: u32 },
-    Sparsity { head: u32 },
+    Row {
+        head: u32,
+        query: u32,
+    },
+    Sparsity {
+        head: u32,
+    },
     /// The output when only the strongest keys are kept.
-    Strongest { head: u32, count: u32 },
+    Strongest {
+        head: u32,
+        count: u32,
+    },
+    /// Accuracy of LSH attention on the duplication task with another number of rounds.
+    Accuracy {
+        rounds: u32,
+    },
 }
 
 #[derive(Clone)]
@@ -38,12 +57,14 @@ pub enum Answer {
     Sparsity(Rc<Sparsity>),
     /// Output `[n, d_v]` of one head.
     Strongest(Rc<Vec<f32>>),
+    /// From 0 to 1; `None` for any other input.
+    Accuracy(Option<f64>),
     /// In words, why there is none.
     Failed(String),
 }
 
 /// What a view wants done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// The pointer is on this token, in any view.
     Hover(u32),
