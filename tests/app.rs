@@ -70,7 +70,8 @@ fn sees(app: &Harness<'_, App>, words: &str) {
 }
 
 fn screenshot(app: &mut Harness<'_, App>, name: &str) {
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
     std::fs::create_dir_all(&folder).expect("the folder of screenshots");
     app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
 }
@@ -276,6 +277,26 @@ fn usable_on_a_phone() {
         app.run();
         assert!(app.query_by_role_and_label(Role::Slider, "Rounds").is_some(), "the sliders unfold");
         screenshot(&mut app, &format!("shell_phone_{name}_unfolded"));
+    }
+}
+
+/// Pictures of every view, to look at.
+#[test]
+fn every_view_opens_in_both_themes_and_sizes() {
+    for (size, theme, name) in [
+        (WIDE, egui::Theme::Dark, "wide_dark"),
+        (WIDE, egui::Theme::Light, "wide_light"),
+        (PHONE, egui::Theme::Dark, "phone_dark"),
+        (PHONE, egui::Theme::Light, "phone_light"),
+    ] {
+        let mut app = open(size, theme, None);
+        for view in [View::Buckets, View::Attention, View::Result, View::Memory, View::Compare] {
+            app.state_mut().obey(Command::Open(view));
+            app.step();
+            settle(&mut app);
+            assert_eq!(app.state().view(), view);
+            screenshot(&mut app, &format!("app_{name}_{}", format!("{view:?}").to_lowercase()));
+        }
     }
 }
 
