@@ -1,3 +1,7 @@
+#[cfg(not(target_arch = "wasm32"))]
+pub mod cli;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod export;
 pub mod gpu;
 pub mod inputs;
 pub mod interpreter;

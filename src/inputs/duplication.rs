@@ -118,7 +118,9 @@ pub(super) async fn build(settings: &Settings) -> Result<Input, InputError> {
                 add_scaled(&mut direction, *weight, &codes[*symbol as usize * d..][..d]);
             }
             normalise(&mut direction);
-            for (x, g) in direction.iter_mut().zip(normals(settings.seed, Stream::Noise, index(head, (i * d) as u64), d)) {
+            for (x, g) in
+                direction.iter_mut().zip(normals(settings.seed, Stream::Noise, index(head, (i * d) as u64), d))
+            {
                 *x += noise * g;
             }
             rows.push(&direction);

@@ -124,7 +124,10 @@ impl PictureInput {
     /// The token whose patch holds the pixel, if any.
     pub fn token_at(&self, x: u32, y: u32) -> Option<u32> {
         let (row, col) = (y / self.patch, x / self.patch);
-        (col < self.cols).then(|| row.checked_mul(self.cols)?.checked_add(col)).flatten().filter(|token| *token < self.n)
+        (col < self.cols)
+            .then(|| row.checked_mul(self.cols)?.checked_add(col))
+            .flatten()
+            .filter(|token| *token < self.n)
     }
 
     /// The resampled photograph, transparent where the last row has no tokens.
@@ -248,7 +251,8 @@ impl Places {
         let frequencies: Vec<f64> =
             normals(settings.seed, Stream::QueryProjection, index(block, 0), 2 * d).map(f64::from).collect();
         let phase = |i: usize| {
-            uniform(settings.seed, Stream::QueryProjection, index(block, 2 * d as u64 + i as u64)) * std::f64::consts::TAU
+            uniform(settings.seed, Stream::QueryProjection, index(block, 2 * d as u64 + i as u64))
+                * std::f64::consts::TAU
         };
         let table = |count: u32, angle: &dyn Fn(f64, usize) -> f64| {
             let entry = |at: u32, i: usize| {
