@@ -12,7 +12,7 @@ use crate::methods::measure::{self, Measured, RECALL_KEYS, Sample, Weights, Wind
 use crate::outcome::{BufferReport, Figures, Lists, MapImage, Outcome, RowWeights, Sparsity, StepReport, lost_pairs};
 use crate::plan::{BufferSpec, Limits, Pass, Plan, Refusal, Role};
 use crate::problem::Dims;
-use crate::semantics::{SelfRule, Semantics};
+use crate::semantics::{ScoreScale, SelfRule, Semantics};
 use crate::settings::{InputKind, Method, Projection, Settings};
 use crate::steps::top_keys::TOP;
 use crate::steps::{EMPTY, NO_KEY};
@@ -64,11 +64,15 @@ pub fn measured(settings: &Settings, dims: &Dims) -> Measured {
             chunk_len: settings.chunk_len(),
             rotation_heads: if settings.rotations_per_head { dims.heads } else { 1 },
             semantics: settings.effective_semantics(),
+            keep_rounds: false,
         }),
         Method::Linformer => Measured::Linformer(Linformer {
             k: settings.projected_len(),
             shared_ef: settings.projection == Projection::Mean,
             projection_heads: 1,
+            biased: false,
+            triangle: false,
+            score_scale: ScoreScale::InverseSqrtD,
         }),
     }
 }
@@ -457,7 +461,7 @@ fn report(gpu: &Gpu, settings: &Settings, dims: &Dims, plan: &Plan, timing: Timi
 }
 
 /// Rows without the floats that pad them to a multiple of four.
-fn unpadded(rows: &[f32], width: u32) -> Vec<f32> {
+pub(crate) fn unpadded(rows: &[f32], width: u32) -> Vec<f32> {
     let width = width as usize;
     rows.chunks(width.next_multiple_of(4)).flat_map(|row| &row[..width]).copied().collect()
 }

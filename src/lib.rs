@@ -1,5 +1,8 @@
+pub mod app;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cli;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod desktop;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod export;
 pub mod gpu;
@@ -14,3 +17,7 @@ pub mod random;
 pub mod semantics;
 pub mod settings;
 pub mod steps;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod verify;
+#[cfg(target_arch = "wasm32")]
+mod web;

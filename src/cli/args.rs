@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 /// What a command line asks for.
 pub enum Request {
-    Window(Settings),
+    /// The desktop app; `None` when no setting is given, so that it may choose.
+    Window(Option<Settings>),
     Device {
         software: bool,
         json: bool,
@@ -48,7 +49,11 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Request, Failure> {
             Request::Device { software: matches.get_flag("software"), json: matches.get_flag("json") }
         }
         Some((_, matches)) => Request::Run(run(matches)?),
-        None => Request::Window(settings(&matches, Settings::default())?),
+        None => {
+            let any = KEYS.iter().any(|key| matches.contains_id(key.name));
+            let settings = settings(&matches, Settings::default())?;
+            Request::Window(any.then_some(settings))
+        }
     })
 }
 

@@ -3,13 +3,14 @@
 mod args;
 mod report;
 
+use crate::desktop;
 use crate::export;
 use crate::gpu::run::Progress;
 use crate::gpu::{Fault, Gpu, block_on};
 use crate::inputs::{self, Picture, Shown, sample_bytes};
 use crate::lab::{self, LabError};
 use crate::methods::measure::{Weights, Window};
-use crate::settings::{InputKind, Settings};
+use crate::settings::InputKind;
 use args::{Request, shown};
 use std::fmt::Display;
 use std::fs::File;
@@ -54,6 +55,7 @@ fn one_line(text: &str) -> String {
 
 /// Runs the program: exit code 0, 2 for a bad flag, file or size, 1 when the device fails.
 pub fn main() -> ExitCode {
+    quieten_drivers();
     let log = env_logger::Env::default().default_filter_or("off");
     env_logger::init_from_env(log);
     match args::parse(std::env::args_os()).and_then(act) {
@@ -66,20 +68,25 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Mesa asks the display which device to use, and complains on stderr where there is no session.
+fn quieten_drivers() {
+    const SESSION: &str = "XDG_RUNTIME_DIR";
+    if cfg!(target_os = "linux") && std::env::var_os(SESSION).is_none() {
+        // SAFETY: `main` calls this first, so that no other thread reads the environment.
+        unsafe { std::env::set_var(SESSION, std::env::temp_dir()) };
+    }
+}
+
 fn act(request: Request) -> Result<(), Failure> {
     match request {
         Request::Text(text) => print(&text),
-        Request::Window(settings) => open_window(&settings),
+        Request::Window(settings) => desktop::run(settings).map_err(|error| Failure::fault(&error)),
         Request::Device { software, json } => {
             let gpu = pollster::block_on(Gpu::open(software))?;
             print(&if json { report::device_json(&gpu) } else { report::device_words(&gpu) })
         }
         Request::Run(request) => run(&request),
     }
-}
-
-fn open_window(_settings: &Settings) -> Result<(), Failure> {
-    Err(Failure::usage("this build has no desktop app; use attention-lab run or attention-lab device"))
 }
 
 /// Prints to stdout; a reader that has read enough, such as `head`, is no error.

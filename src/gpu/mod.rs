@@ -146,7 +146,14 @@ pub(crate) fn fault_of(error: wgpu::Error, what: &str) -> Fault {
 /// Lets the caller do something else once.
 pub async fn yield_now() {
     let mut yielded = false;
-    std::future::poll_fn(|_| if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Runs a future to its end, driving the device natively. Not for a page.

@@ -1,20 +1,18 @@
 //! The duplication task of the Reformer paper, section 5: 0w0w, so that every symbol of the second
 //! half can be read off the first. Nothing is trained: the keys are constructed.
 //!
-//! - The sequence repeats with period `h = floor(n / 2)`, a 0 and a word w of `h - 1` symbols from 1
-//!   to 127; when n is odd it ends on one more 0.
+//! - The first `h = floor(n / 2)` positions are a 0 and a word w of `h - 1` random symbols from 1 to
+//!   127, the next h repeat them; when n is odd, one random symbol follows that is never asked for.
 //! - q and k of a position hold its own symbol and the three before it, each through a code of its
 //!   own, with noise. A position of the second half so finds its counterpart, h before it.
 //! - v is a code of the *next* symbol, and the nearest code decodes.
 //!
-//! Only the counterpart and the position itself hold the answer. Itself must not count, which
-//! [`Settings::effective_semantics`] sees to; a later position with the same context is the next
-//! repetition, which the second half does not have, so causal or not makes no difference to it.
+//! The answer stands at the counterpart and at the position itself. Itself must not count, which
+//! [`Settings::effective_semantics`] sees to. No later position holds it, but where a context comes
+//! back by chance, so that the second half is no easier without the causal mask.
 
-use super::rows::{Rows, SLICE, add_scaled, index, normalise, normals};
+use super::rows::{Rows, add_scaled, index, normalise, normals, pause};
 use super::{Input, InputError, Shown};
-use crate::gpu::yield_now;
-use crate::problem::Problem;
 use crate::random::{Stream, below};
 use crate::settings::Settings;
 use crate::steps::EMPTY;
@@ -39,18 +37,23 @@ impl DuplicationInput {
     fn new(seed: u32, n: u32) -> Self {
         let period = n / 2;
         let word = |at: u32| 1 + below(seed, Stream::Symbols, u64::from(at), SYMBOLS - 1);
-        let symbols = (0..n).map(|i| if i % period == 0 { 0 } else { word(i % period) }).collect();
+        let symbol = |i: u32| match i % period {
+            _ if i == 2 * period => word(period),
+            0 => 0,
+            at => word(at),
+        };
+        let symbols = (0..n).map(symbol).collect();
         Self { symbols, codes: unit_rows(seed, Stream::Codes, 0, SYMBOLS, CODE_WIDTH) }
     }
 
-    /// Positions from a 0 to the next.
+    /// Length of 0w.
     pub fn period(&self) -> u32 {
         self.symbols.len() as u32 / 2
     }
 
-    /// The symbol after a position; after the last one the repetition goes on.
+    /// The symbol after a position; a 0 after the last one.
     pub fn next(&self, position: u32) -> u32 {
-        self.symbols[((position + 1) % self.period()) as usize]
+        self.symbols.get(position as usize + 1).copied().unwrap_or(0)
     }
 
     /// The positions of the second half whose next symbol belongs to w.
@@ -109,30 +112,20 @@ pub(super) async fn build(settings: &Settings) -> Result<Input, InputError> {
         let codes: Vec<Vec<f32>> = (0..CONTEXT.len() as u64)
             .map(|place| unit_rows(settings.seed, Stream::QueryProjection, head << 8 | place, SYMBOLS, d))
             .collect();
-        for i in 0..n as usize {
-            if i % SLICE as usize == SLICE as usize - 1 {
-                yield_now().await;
-            }
+        for i in 0..n {
+            pause(i).await;
             let mut direction = vec![0.0; d];
-            for (symbol, (weight, codes)) in shown.symbols[..=i].iter().rev().zip(CONTEXT.iter().zip(&codes)) {
+            for (symbol, (weight, codes)) in shown.symbols[..=i as usize].iter().rev().zip(CONTEXT.iter().zip(&codes)) {
                 add_scaled(&mut direction, *weight, &codes[*symbol as usize * d..][..d]);
             }
             normalise(&mut direction);
-            for (x, g) in
-                direction.iter_mut().zip(normals(settings.seed, Stream::Noise, index(head, (i * d) as u64), d))
-            {
-                *x += noise * g;
-            }
+            let start = index(head, u64::from(i) * d as u64);
+            direction
+                .iter_mut()
+                .zip(normals(settings.seed, Stream::Noise, start, d))
+                .for_each(|(x, g)| *x += noise * g);
             rows.push(&direction);
         }
     }
-    let problem = Problem {
-        dims: super::dims(settings),
-        q: rows.q,
-        k: rows.k,
-        v,
-        rotations: super::rotations(settings),
-        projections: super::projections(settings),
-    };
-    Ok(Input { problem, shown: Shown::Duplication(shown) })
+    Ok(Input { problem: super::problem(settings, rows, v), shown: Shown::Duplication(shown) })
 }

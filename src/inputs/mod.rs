@@ -16,6 +16,7 @@ pub use points::PointsInput;
 
 use crate::problem::{Dims, Problem, Projections, Rotations};
 use crate::settings::{InputKind, Projection, Sample, Settings};
+use rows::Rows;
 use std::fmt;
 
 /// What attention is computed on, and what the views need beyond q, k and v.
@@ -32,17 +33,6 @@ pub enum Shown {
     Duplication(DuplicationInput),
 }
 
-/// Sizes of the problem that [`build`] makes, known before anything is made.
-pub fn dims(settings: &Settings) -> Dims {
-    let &Settings { n, heads, d, .. } = settings;
-    let (k_heads, d_v) = match settings.input {
-        InputKind::Picture => (heads, 3 * settings.patch * settings.patch),
-        InputKind::Clusters => (1, d),
-        InputKind::Duplication => (heads, duplication::CODE_WIDTH as u32),
-    };
-    Dims { n_q: n, n_kv: n, heads, k_heads, v_heads: 1, d, d_v }
-}
-
 /// Makes the input that the settings ask for; `picture` is needed by [`InputKind::Picture`] alone.
 ///
 /// Yields every few milliseconds, so that a page stays alive.
@@ -57,15 +47,34 @@ pub async fn build(settings: &Settings, picture: Option<&Picture>) -> Result<Inp
     }
 }
 
-fn rotations(settings: &Settings) -> Rotations {
-    Rotations::Seeded(settings.seed)
+/// The sizes of the input that [`build`] makes, for plans that are made before it.
+pub fn dims(settings: &Settings) -> Dims {
+    let (k_heads, d_v) = match settings.input {
+        InputKind::Picture => (settings.heads, settings.patch * settings.patch * 3),
+        InputKind::Clusters => (1, settings.d),
+        InputKind::Duplication => (settings.heads, duplication::CODE_WIDTH as u32),
+    };
+    Dims { n_q: settings.n, n_kv: settings.n, heads: settings.heads, k_heads, v_heads: 1, d: settings.d, d_v }
 }
 
-fn projections(settings: &Settings) -> Projections {
-    match settings.projection {
-        Projection::Mean => Projections::Mean,
-        Projection::Gaussian => Projections::Gaussian(settings.seed),
+fn problem(settings: &Settings, rows: Rows, v: Vec<f32>) -> Problem {
+    Problem {
+        dims: dims(settings),
+        q: rows.q,
+        k: rows.k,
+        v,
+        rotations: Rotations::Seeded(settings.seed),
+        projections: match settings.projection {
+            Projection::Mean => Projections::Mean,
+            Projection::Gaussian => Projections::Gaussian(settings.seed),
+        },
     }
+}
+
+/// `|out - exact|` of each row of two outputs `[n, d_v]`, for an error drawn as a picture.
+pub fn row_errors(out: &[f32], exact: &[f32], d_v: usize) -> Vec<f32> {
+    let row_error = |(a, b): (&[f32], &[f32])| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt();
+    out.chunks_exact(d_v).zip(exact.chunks_exact(d_v)).map(row_error).collect()
 }
 
 /// Where a shipped photograph lies, relative to the page; `None` for the user's own.

@@ -4,10 +4,8 @@
 //! mean patch of the picture, through a seeded projection that each head has of its own, plus a
 //! smooth feature of the place.
 
-use super::rows::{Rows, SLICE, add_scaled, index, normals};
+use super::rows::{Rows, add_scaled, index, normals, pause};
 use super::{Input, InputError, Shown};
-use crate::gpu::yield_now;
-use crate::problem::Problem;
 use crate::random::{Stream, uniform};
 use crate::settings::Settings;
 use image::imageops::{FilterType, resize};
@@ -22,6 +20,8 @@ pub const MAX_PIXELS: u64 = 50_000_000;
 const MAX_BYTES: u64 = 400 << 20;
 /// Larger pictures are scaled down once, when they are opened.
 const KEPT_SIDE: u32 = 2048;
+/// Longest side of a resampled picture: the texture that every WebGPU device can show.
+const TEXTURE_SIDE: u32 = 8192;
 /// Width of the Gaussian kernel of places, as a share of the picture's longer side.
 const PLACE_WIDTH: f64 = 0.15;
 
@@ -44,6 +44,9 @@ impl Picture {
         let damaged = |error: ImageError| InputError::Damaged(error.to_string());
         let reader = || ImageReader::with_format(Cursor::new(bytes), format);
         let (width, height) = reader().into_dimensions().map_err(damaged)?;
+        if width.min(height) == 0 {
+            return Err(InputError::Damaged(format!("it has {width} x {height} pixels")));
+        }
         if width.max(height) > MAX_SIDE || u64::from(width) * u64::from(height) > MAX_PIXELS {
             return Err(InputError::TooLarge { width, height });
         }
@@ -62,7 +65,7 @@ impl Picture {
         Ok(Self { pixels: over_white(&decoded) })
     }
 
-    /// Takes pixels as they are.
+    /// Takes sRGB pixels as they are.
     pub fn new(pixels: RgbImage) -> Self {
         Self { pixels }
     }
@@ -104,16 +107,12 @@ impl PictureInput {
     /// than high gets more columns than rows.
     fn new(picture: &Picture, n: u32, patch: u32) -> Self {
         let aspect = f64::from(picture.width().max(1)) / f64::from(picture.height().max(1));
-        let cols = ((f64::from(n) * aspect).sqrt().round() as u32).clamp(1, n);
+        let most = TEXTURE_SIDE / patch;
+        let cols = ((f64::from(n) * aspect).sqrt().round() as u32).clamp(n.div_ceil(most), most.min(n));
         let rows = n.div_ceil(cols);
-        // Catmull and Rom's filter is a polynomial: the same on every platform.
+        // Catmull and Rom's filter is a polynomial, so that no platform's own functions come in.
         let pixels = resize(&picture.pixels, cols * patch, rows * patch, FilterType::CatmullRom);
         Self { n, rows, cols, patch, pixels }
-    }
-
-    /// Values of a patch: `patch^2 * 3`.
-    pub fn patch_values(&self) -> usize {
-        (self.patch * self.patch * 3) as usize
     }
 
     /// Row and column of a token's patch.
@@ -121,39 +120,34 @@ impl PictureInput {
         (token / self.cols, token % self.cols)
     }
 
-    /// The token whose patch holds the pixel, if any.
+    /// The token whose patch holds a pixel of the photograph; `None` outside and where the last row
+    /// ends.
     pub fn token_at(&self, x: u32, y: u32) -> Option<u32> {
         let (row, col) = (y / self.patch, x / self.patch);
-        (col < self.cols)
-            .then(|| row.checked_mul(self.cols)?.checked_add(col))
-            .flatten()
-            .filter(|token| *token < self.n)
+        (row < self.rows && col < self.cols).then(|| row * self.cols + col).filter(|token| *token < self.n)
     }
 
     /// The resampled photograph, transparent where the last row has no tokens.
     pub fn photograph(&self) -> RgbaImage {
-        self.raster(|token, at| {
-            let (row, col) = self.place(token);
-            let (x, y) = (at as u32 % self.patch, at as u32 / self.patch);
-            self.pixels.get_pixel(col * self.patch + x, row * self.patch + y).0
-        })
+        self.raster(|x, y, _, _| self.pixels.get_pixel(x, y).0)
     }
 
-    /// Turns an output of attention, `[n, patch^2 * 3]`, back into a picture.
+    /// Turns an output of attention, `[n, d_v]`, back into a picture, transparent where the last
+    /// row has no tokens.
     pub fn assemble(&self, out: &[f32]) -> RgbaImage {
-        let width = self.patch_values();
-        self.raster(|token, at| {
-            let start = token as usize * width + at * 3;
+        let d_v = (self.patch * self.patch * 3) as usize;
+        self.raster(|_, _, token, at| {
+            let start = token as usize * d_v + at as usize * 3;
             [0, 1, 2].map(|c| (out[start + c].clamp(0.0, 1.0) * 255.0).round() as u8)
         })
     }
 
-    /// A picture from the colour of each token's pixels, numbered through its patch.
-    fn raster(&self, colour: impl Fn(u32, usize) -> [u8; 3]) -> RgbaImage {
+    /// A picture from a colour for each x, y, token and number of the pixel in its patch.
+    fn raster(&self, colour: impl Fn(u32, u32, u32, u32) -> [u8; 3]) -> RgbaImage {
         let (width, height) = self.pixels.dimensions();
         RgbaImage::from_fn(width, height, |x, y| match self.token_at(x, y) {
             Some(token) => {
-                let [r, g, b] = colour(token, (y % self.patch * self.patch + x % self.patch) as usize);
+                let [r, g, b] = colour(x, y, token, y % self.patch * self.patch + x % self.patch);
                 Rgba([r, g, b, 255])
             }
             None => Rgba([0; 4]),
@@ -172,19 +166,15 @@ impl PictureInput {
     }
 }
 
-/// `|out - exact|` of each row of two outputs `[n, width]`.
-pub fn row_errors(out: &[f32], exact: &[f32], width: usize) -> Vec<f32> {
-    let row_error = |(a, b): (&[f32], &[f32])| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt();
-    out.chunks_exact(width).zip(exact.chunks_exact(width)).map(row_error).collect()
-}
-
 /// The picture as tokens; heads differ in their projections, v is the same for all.
 pub(super) async fn build(settings: &Settings, picture: &Picture) -> Input {
     let shown = PictureInput::new(picture, settings.n, settings.patch);
-    let (n, d, width) = (settings.n, settings.d as usize, shown.patch_values());
+    let (n, d, width) = (settings.n, settings.d as usize, super::dims(settings).d_v as usize);
     let mut v = Vec::with_capacity(n as usize * width);
-    (0..n).for_each(|token| shown.append_patch(token, &mut v));
-    yield_now().await;
+    for token in 0..n {
+        pause(token).await;
+        shown.append_patch(token, &mut v);
+    }
 
     let mean = mean_row(&v, width);
     let centred = |token: u32| v[token as usize * width..][..width].iter().zip(&mean).map(|(x, mean)| x - mean);
@@ -200,9 +190,7 @@ pub(super) async fn build(settings: &Settings, picture: &Picture) -> Input {
         let weight = contrast / (d as f32).sqrt();
         let places = Places::new(settings, head, &shown);
         for token in 0..n {
-            if token % SLICE == SLICE - 1 {
-                yield_now().await;
-            }
+            pause(token).await;
             direction.fill(0.0);
             for (x, column) in centred(token).zip(projection.chunks_exact(d)) {
                 add_scaled(&mut direction, x * weight, column);
@@ -211,15 +199,7 @@ pub(super) async fn build(settings: &Settings, picture: &Picture) -> Input {
             rows.push(&direction);
         }
     }
-    let problem = Problem {
-        dims: super::dims(settings),
-        q: rows.q,
-        k: rows.k,
-        v,
-        rotations: super::rotations(settings),
-        projections: super::projections(settings),
-    };
-    Input { problem, shown: Shown::Picture(shown) }
+    Input { problem: super::problem(settings, rows, v), shown: Shown::Picture(shown) }
 }
 
 fn mean_row(rows: &[f32], width: usize) -> Vec<f32> {

@@ -2,10 +2,8 @@
 //! rotations alone; v are the points themselves, so that attention moves a point to the mean of
 //! those it looks at.
 
-use super::rows::{Rows, SLICE, add_scaled, index, norm, normalise, normals};
+use super::rows::{Rows, add_scaled, index, norm, normalise, normals, pause};
 use super::{Input, Shown};
-use crate::gpu::yield_now;
-use crate::problem::Problem;
 use crate::random::{Stream, below};
 use crate::settings::{Arrangement, Settings};
 
@@ -68,9 +66,7 @@ pub(super) async fn build(settings: &Settings) -> Input {
         projection: display_projection(settings.seed, d),
     };
     for i in 0..n {
-        if i % SLICE == SLICE - 1 {
-            yield_now().await;
-        }
+        pause(i).await;
         let cluster = match settings.arrangement {
             Arrangement::Clusters => below(settings.seed, Stream::Points, index(MEMBERS, u64::from(i)), count),
             Arrangement::Repeated => i % count,
@@ -94,13 +90,6 @@ pub(super) async fn build(settings: &Settings) -> Input {
     }
     let mut rows = Rows::new(settings.sharpness, n as usize * d);
     v.chunks_exact(d).for_each(|point| rows.push(point));
-    let problem = Problem {
-        dims: super::dims(settings),
-        q: rows.q.repeat(settings.heads as usize),
-        k: rows.k,
-        v,
-        rotations: super::rotations(settings),
-        projections: super::projections(settings),
-    };
-    Input { problem, shown: Shown::Points(shown) }
+    rows.q = rows.q.repeat(settings.heads as usize);
+    Input { problem: super::problem(settings, rows, v), shown: Shown::Points(shown) }
 }

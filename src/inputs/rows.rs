@@ -1,9 +1,17 @@
 //! Rows of q and k, and the numbers they are made of.
 
+use crate::gpu::yield_now;
 use crate::random::{Stream, normal};
 
-/// Rows made between two yields.
-pub const SLICE: u32 = 4096;
+/// Rows made between two pauses: some ten milliseconds of a page's time.
+const SLICE: u32 = 2048;
+
+/// Lets the page draw once in a while; called with every row.
+pub async fn pause(row: u32) {
+    if row % SLICE == SLICE - 1 {
+        yield_now().await;
+    }
+}
 
 /// An index for [`crate::random`] that no other block of the same stream shares.
 pub fn index(block: u64, at: u64) -> u64 {
