@@ -30,7 +30,7 @@ impl Workspace {
     /// Creates and fills the plan's missing buffers and clears what the plan wants cleared.
     pub fn prepare(&mut self, plan: &Plan, problem: &Problem) {
         for spec in &plan.buffers {
-            if self.buffers.get(spec.name).is_none_or(|(held, _)| held.bytes() != spec.bytes() || spec.zeroed) {
+            if self.buffers.get(spec.name).is_none_or(|(held, _)| !held.lies_like(spec) || spec.zeroed) {
                 self.buffers.insert(spec.name, (spec.clone(), filled(spec, problem)));
             }
         }
