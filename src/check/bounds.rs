@@ -343,7 +343,7 @@ pub(super) fn ties(pass: &Pass, inputs: &[Data], want: &[u32], got: &[u32]) -> T
             let at = round * n + i;
             let x = &inputs[0].f()[i * ds..][..ds];
             let tolerance = super::TIE * dot(x, x).sqrt() * rms;
-            let (mut rest, mut column, mut near, mut right) = (got[at], 0, false, true);
+            let (mut column, mut stride, mut near, mut right) = (0, 1, false, [true; 2]);
             for half in halves.clone() {
                 let signed: Vec<f64> = (column..column + half as usize)
                     .map(|c| dot(x, &rotations[c * ds..][..ds]))
@@ -351,14 +351,17 @@ pub(super) fn ties(pass: &Pass, inputs: &[Data], want: &[u32], got: &[u32]) -> T
                     .collect();
                 let best = signed.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 near |= signed.iter().filter(|value| **value > best - tolerance).count() > 1;
-                // Bucket a is projection a, bucket half + a its negative.
-                let choice = rest % (2 * half);
-                right &= signed[((choice % half) * 2 + choice / half) as usize] > best - tolerance;
-                rest /= 2 * half;
+                for (right, bucket) in right.iter_mut().zip([got[at], want[at]]) {
+                    // Choice a is projection a, choice half + a its negative.
+                    let choice = bucket / stride % (2 * half);
+                    *right &= signed[((choice % half) * 2 + choice / half) as usize] > best - tolerance;
+                }
+                stride *= 2 * half;
                 column += half as usize;
             }
             found.near += u64::from(near);
-            if got[at] != want[at] && !(right && rest == 0) && found.wrong.is_none() {
+            let tied = right == [true; 2] && got[at] < stride;
+            if got[at] != want[at] && !tied && found.wrong.is_none() {
                 found.wrong = Some((at, got[at]));
             }
         }
