@@ -1,4 +1,5 @@
 pub mod app;
+pub mod check;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cli;
 #[cfg(not(target_arch = "wasm32"))]
