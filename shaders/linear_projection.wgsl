@@ -2,7 +2,8 @@
 
 @group(0) @binding(1) var<storage, read> e_transposed: array<vec4f>;       // [columns, k4]
 @group(0) @binding(2) var<storage, read> x: array<vec4f>;                  // [columns, width4]
-@group(0) @binding(3) var<storage, read_write> projected: array<vec4f>;    // [k, width4]
+@group(0) @binding(3) var<storage, read> bias: array<f32>;                 // [k]
+@group(0) @binding(4) var<storage, read_write> projected: array<vec4f>;    // [k, width4]
 
 @compute @workgroup_size(WORKGROUP)
 fn project(@builtin(workgroup_id) group: vec3u,
@@ -23,7 +24,11 @@ fn project(@builtin(workgroup_id) group: vec3u,
   for (var r = 0u; r < 4u; r++) {
     let i = i4 * 4u + r;
     if (i >= p.k) { continue; }
-    if (p.first_slice == 0u) { sum[r] += projected[i * p.width4 + c]; }
+    if (p.first_slice == 0u) {
+      sum[r] += projected[i * p.width4 + c];
+    } else if (p.biased != 0u) {
+      sum[r] += bias[i];
+    }
     projected[i * p.width4 + c] = sum[r];
   }
 }

@@ -14,6 +14,9 @@ pub enum Source {
     /// E and F, transposed: row j is column j.
     E,
     F,
+    /// One row of k numbers, added to the rows of `E K` and `F V`.
+    EBias,
+    FBias,
 }
 
 /// Sizes of a problem. Head h uses k head `h % k_heads` and v head `h % v_heads`.
@@ -61,8 +64,8 @@ pub enum Projections {
     Mean,
     /// Normal entries of variance 1/k that depend on (seed, matrix, i, j) alone.
     Gaussian(u32),
-    /// `[heads or 1, k, n]` each.
-    Given { e: Vec<f32>, f: Vec<f32> },
+    /// `[heads or 1, k, n]` each, and the biases `[heads or 1, k]`, empty when there are none.
+    Given { e: Vec<f32>, f: Vec<f32>, e_bias: Vec<f32>, f_bias: Vec<f32> },
 }
 
 /// How a buffer is filled, row by row.
@@ -120,6 +123,10 @@ impl Problem {
                 out.extend((0..fill.k).map(|i| self.projection(fill, head, i, j)));
                 pad(out, fill.k as usize);
             }),
+            Source::EBias | Source::FBias => {
+                let start = head as usize * fill.k as usize;
+                out.extend((start..start + fill.k as usize).map(|i| self.bias(fill.source, i)));
+            }
         }
     }
 
@@ -138,6 +145,17 @@ impl Problem {
         }
     }
 
+    /// Only given projections have biases.
+    fn bias(&self, source: Source, i: usize) -> f32 {
+        match &self.projections {
+            Projections::Given { e_bias, f_bias, .. } => {
+                let values = if source == Source::EBias { e_bias } else { f_bias };
+                values.get(i).copied().unwrap_or(0.0)
+            }
+            Projections::Mean | Projections::Gaussian(_) => 0.0,
+        }
+    }
+
     /// `E[i, j]` or `F[i, j]`.
     fn projection(&self, fill: Fill, head: u32, i: u32, j: u32) -> f32 {
         let n = self.dims.n_kv;
@@ -152,7 +170,7 @@ impl Problem {
                 let index = (u64::from(head) << 40) + u64::from(j) * u64::from(fill.k) + u64::from(i);
                 normal(*seed, stream, index) / (fill.k as f32).sqrt()
             }
-            Projections::Given { e, f } => {
+            Projections::Given { e, f, .. } => {
                 let values = if fill.source == Source::E { e } else { f };
                 values[(head as usize * fill.k as usize + i as usize) * n as usize + j as usize]
             }

@@ -5,12 +5,14 @@
 use std::fmt;
 
 /// Factor on `q . u(k)` before the softmax.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScoreScale {
     /// `1 / sqrt(d)`, Reformer equation (1).
     InverseSqrtD,
     /// No further factor.
     One,
+    /// This factor.
+    Value(f32),
 }
 
 impl ScoreScale {
@@ -18,6 +20,7 @@ impl ScoreScale {
         match self {
             Self::InverseSqrtD => (1.0 / f64::from(d).sqrt()) as f32,
             Self::One => 1.0,
+            Self::Value(factor) => factor,
         }
     }
 }
@@ -165,10 +168,6 @@ pub trait Choice: Copy + PartialEq + 'static {
     }
 }
 
-impl Choice for ScoreScale {
-    const ALL: &'static [(Self, &'static str)] = &[(Self::InverseSqrtD, "inverse-sqrt-d"), (Self::One, "one")];
-}
-
 impl Choice for KeyNorm {
     const ALL: &'static [(Self, &'static str)] =
         &[(Self::L2Max, "l2-max"), (Self::L2Rms, "l2-rms"), (Self::None, "none")];
@@ -177,6 +176,16 @@ impl Choice for KeyNorm {
 impl Choice for Wrap {
     const ALL: &'static [(Self, &'static str)] =
         &[(Self::None, "none"), (Self::InRound, "in-round"), (Self::AcrossRounds, "across-rounds")];
+}
+
+impl fmt::Display for ScoreScale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InverseSqrtD => f.write_str("inverse-sqrt-d"),
+            Self::One => f.write_str("one"),
+            Self::Value(factor) => write!(f, "{factor}"),
+        }
+    }
 }
 
 impl fmt::Display for SelfRule {

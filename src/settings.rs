@@ -3,7 +3,7 @@
 //! The page's address, the command line and a preset all write [`Settings`] through one table of
 //! [`KEYS`]; nothing else parses a setting.
 
-use crate::semantics::{Choice, SelfRule, Semantics};
+use crate::semantics::{Choice, ScoreScale, SelfRule, Semantics};
 use std::fmt;
 
 /// Largest sequence length that any kernel is planned for.
@@ -153,12 +153,12 @@ impl Default for Settings {
             projection: Projection::Mean,
             semantics: Semantics::default(),
             patch: 4,
-            position: 0.3,
-            sharpness: 200.0,
+            position: 0.6,
+            sharpness: 400.0,
             arrangement: Arrangement::Clusters,
             clusters: 12,
             tightness: 0.85,
-            noise: 0.1,
+            noise: 0.25,
         }
     }
 }
@@ -184,6 +184,15 @@ impl Settings {
     /// Projected length `k` of Linformer.
     pub fn projected_len(&self) -> u32 {
         self.k.unwrap_or_else(|| DEFAULT_K.min(self.n))
+    }
+
+    /// The rules of pairs that the input is computed with. The duplication task never counts a
+    /// position itself: its own v is the answer.
+    pub fn effective_semantics(&self) -> Semantics {
+        match self.input {
+            InputKind::Duplication => Semantics { self_rule: SelfRule::Exclude, ..self.semantics },
+            InputKind::Picture | InputKind::Clusters => self.semantics,
+        }
     }
 
     /// The even factors of the hash, one when it is plain: bucket = a0 + b0 a1.
@@ -391,7 +400,20 @@ pub const KEYS: &[Key] = &[
         switch
     ),
     key!("causal", "No query sees a later position", "true or false", semantics.causal, switch),
-    key!("scale", "Factor on a score", "inverse-sqrt-d or one", semantics.score_scale, choice),
+    Key {
+        name: "scale",
+        help: "Factor on a score: 1 / sqrt(d), none, or this number",
+        allowed: "inverse-sqrt-d, one or a number from 0 to 1000",
+        get: |s| s.semantics.score_scale.to_string(),
+        set: |s, text| {
+            let scale = match text {
+                "inverse-sqrt-d" => Some(ScoreScale::InverseSqrtD),
+                "one" => Some(ScoreScale::One),
+                _ => real(text, 0.0, 1000.0).map(ScoreScale::Value),
+            };
+            store(&mut s.semantics.score_scale, scale)
+        },
+    },
     key!("key-norm", "How a key's length is taken out", "l2-max, l2-rms or none", semantics.key_norm, choice),
     key!("key-norm-eps", "Epsilon of the key norm", "a number from 0 to 1", semantics.key_norm_eps, real 0.0 1.0),
     Key {
@@ -430,7 +452,7 @@ pub const KEYS: &[Key] = &[
         arrangement,
         choice
     ),
-    key!("clusters", "Clusters: how many", "a whole number from 1 to 1024", clusters, whole 1 1024),
+    key!("clusters", "Clusters: how many, or how many points are repeated", "a whole number from 1 to 1024", clusters, whole 1 1024),
     key!("tightness", "Clusters: 0 is isotropic, 1 a point each", "a number from 0 to 1", tightness, real 0.0 1.0),
     key!("noise", "Duplication: noise of the constructed keys", "a number from 0 to 4", noise, real 0.0 4.0),
 ];

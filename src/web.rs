@@ -7,6 +7,7 @@ use std::sync::Arc;
 use eframe::egui_wgpu::{WgpuConfiguration, WgpuSetup, WgpuSetupCreateNew};
 use wasm_bindgen::prelude::*;
 
+use crate::app::App;
 use crate::gpu::device;
 
 #[wasm_bindgen]
@@ -31,7 +32,7 @@ pub async fn start(canvas: web_sys::HtmlCanvasElement) -> Result<(), JsValue> {
     // The file and line of the panic are for the console, to which eframe's hook writes before it calls this one.
     std::panic::set_hook(Box::new(|panic| stop(panic.payload_as_str().unwrap_or("panic"))));
     let runner = eframe::WebRunner::new();
-    runner.start(canvas, options(), Box::new(|cc| Ok(Box::new(Placeholder::new(cc))))).await
+    runner.start(canvas, options(), Box::new(|cc| Ok(Box::new(App::new(cc))))).await
 }
 
 /// WebGPU and nothing else: there are no compute shaders in WebGL.
@@ -73,26 +74,4 @@ pub fn replace_query(query: &str) {
     let address = if query.is_empty() { path } else { format!("{path}?{query}") };
     // Browsers refuse too many changes in a short time; a later one will carry the same settings.
     let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&address));
-}
-
-struct Placeholder;
-
-impl Placeholder {
-    fn new(cc: &eframe::CreationContext<'_>) -> Self {
-        let adapter = cc.wgpu_render_state.as_ref().map(|state| state.adapter.get_info());
-        mirror_summary(&format!("Ready on {:?}.", adapter.map(|adapter| adapter.backend)));
-        Self
-    }
-}
-
-impl eframe::App for Placeholder {
-    fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
-        egui::CentralPanel::default().show(ui, |ui| {
-            ui.heading("Attention Lab");
-            if ui.button("Another address").clicked() {
-                replace_query(if query().is_empty() { "n=64" } else { "" });
-            }
-            ui.label(query());
-        });
-    }
 }

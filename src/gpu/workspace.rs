@@ -77,6 +77,13 @@ impl Workspace {
         gpu.check()
     }
 
+    /// Overwrites the beginning of a range of integers, in place of a step that would write it.
+    pub fn write_u32(&self, gpu: &Gpu, name: &str, range: u32, words: &[u32]) {
+        if let Some((spec, buffer)) = self.buffers.get(name) {
+            gpu.queue.write_buffer(buffer, u64::from(range) * spec.stride(), bytemuck::cast_slice(words));
+        }
+    }
+
     /// Reads `words` words of a range from word `start` on; `None` when there is no such buffer.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use super::{bytes_of, key_buffer, key_norm_pass, online_pass, output_buffers, query_buffer, value_buffer, words};
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, New, Plan, Refusal, Role, Step};
 use crate::problem::{Dims, Fill, Source};
-use crate::semantics::Semantics;
+use crate::semantics::{ScoreScale, Semantics};
 use crate::steps::WORKGROUP;
 use crate::steps::linear_projection::{self, PROJECT};
 use std::sync::Arc;
@@ -16,6 +16,19 @@ pub struct Linformer {
     pub shared_ef: bool,
     /// Matrices E: 1 for all heads, or one a head.
     pub projection_heads: u32,
+    /// A number is added to each row of `E K` and of `F V`, as linformer-pytorch does by default.
+    pub biased: bool,
+    /// Row i sees projected columns up to i only. That does not make attention causal: every
+    /// projected column mixes all positions.
+    pub triangle: bool,
+    pub score_scale: ScoreScale,
+}
+
+impl Linformer {
+    /// The rule of the projected scores.
+    pub fn semantics(&self) -> Semantics {
+        Semantics { causal: self.triangle, score_scale: self.score_scale, ..Semantics::PLAIN }
+    }
 }
 
 /// Columns of E in a slice, a multiple of 64 so that slices of K and V begin aligned.
@@ -67,18 +80,38 @@ fn projected(b: &mut Builder, name: &'static str, heads: u32, k: u32, width: u32
 /// The first buffer that the device cannot hold.
 pub fn plan(dims: &Dims, linformer: &Linformer, limits: Limits) -> Result<Plan, Refusal> {
     let mut b = Builder::new(limits, dims.widths());
-    let rule = Semantics::PLAIN;
+    let rule = linformer.semantics();
     let shared = buffers(&mut b, dims, linformer);
     let k = key_buffer(&mut b, dims);
     let v = value_buffer(&mut b, dims);
     let f = if linformer.shared_ef { shared.e } else { matrix(&mut b, dims, linformer, Source::F) };
+    let e_bias = linformer.biased.then(|| bias(&mut b, linformer, "E bias", Source::EBias));
+    let f_bias = linformer.biased.then(|| bias(&mut b, linformer, "F bias", Source::FBias));
     let projected_values = projected(&mut b, "F V", dims.heads, linformer.k, dims.d_v);
     let (out, lse) = output_buffers(&mut b, dims);
     for head in 0..dims.heads {
         let (keys, values) = (b.range(k, head), b.range(v, head));
         let (ek, fv) = (b.range(shared.projected_keys, head), b.range(projected_values, head));
-        project(&mut b, Step::ProjectKeys, dims, linformer, shared.e, keys, ek, head, dims.d);
-        project(&mut b, Step::ProjectValues, dims, linformer, f, values, fv, head, dims.d_v);
+        project(
+            &mut b,
+            Step::ProjectKeys,
+            dims,
+            linformer,
+            Side { matrix: shared.e, bias: e_bias, width: dims.d },
+            keys,
+            ek,
+            head,
+        );
+        project(
+            &mut b,
+            Step::ProjectValues,
+            dims,
+            linformer,
+            Side { matrix: f, bias: f_bias, width: dims.d_v },
+            values,
+            fv,
+            head,
+        );
         let scale = b.range(shared.projected_scale, head);
         key_norm_pass(&mut b, Step::ProjectedAttention, linformer.k, dims.d, &rule, ek, scale);
         let [q, out, lse] = [shared.q, out, lse].map(|id| b.range(id, head));
@@ -87,34 +120,45 @@ pub fn plan(dims: &Dims, linformer: &Linformer, limits: Limits) -> Result<Plan, 
     b.finish()
 }
 
-/// Adds `to = matrix x`, slice by slice.
+fn bias(b: &mut Builder, linformer: &Linformer, name: &'static str, source: Source) -> BufferId {
+    let id = words(b, name, Kind::F32, Role::Method, linformer.projection_heads, &[linformer.k]);
+    b.fill(id, Fill { k: linformer.k, ..Fill::whole(source, 1) });
+    id
+}
+
+/// One of the two projections: its matrix, its bias, and the width of what it projects.
+#[derive(Clone, Copy)]
+struct Side {
+    matrix: BufferId,
+    bias: Option<BufferId>,
+    width: u32,
+}
+
+/// Adds `to = matrix x + bias`, slice by slice.
 #[expect(clippy::too_many_arguments, reason = "one call site each for K and V")]
 fn project(
     b: &mut Builder,
     step: Step,
     dims: &Dims,
     linformer: &Linformer,
-    matrix: BufferId,
+    side: Side,
     x: Binding,
     to: Binding,
     head: u32,
-    width: u32,
 ) {
     let columns = slice_columns(dims.n_kv, linformer.k, b.limits().binding);
     let slices = dims.n_kv.div_ceil(columns);
-    let (k4, width4) = (linformer.k.div_ceil(4), width.div_ceil(4));
+    let (k4, width4) = (linformer.k.div_ceil(4), side.width.div_ceil(4));
     for slice in 0..slices {
         let start = slice * columns;
         let here = columns.min(dims.n_kv - start);
         let range = (head % linformer.projection_heads) * slices + slice;
-        let e = b.part(matrix, range, 0, u64::from(here) * u64::from(k4) * 4);
+        let e = b.part(side.matrix, range, 0, u64::from(here) * u64::from(k4) * 4);
         let row_bytes = u64::from(width4) * 16;
-        let rows = Binding {
-            buffer: x.buffer,
-            offset: x.offset + u64::from(start) * row_bytes,
-            bytes: u64::from(here) * row_bytes,
-        };
-        let bindings: Arc<[Binding]> = Arc::new([e, rows, to]);
+        let offset = x.offset + u64::from(start) * row_bytes;
+        let rows = Binding { buffer: x.buffer, offset, bytes: u64::from(here) * row_bytes };
+        let bias = side.bias.map_or(e, |id| b.range(id, head));
+        let bindings: Arc<[Binding]> = Arc::new([e, rows, bias, to]);
         let params = linear_projection::Params {
             first_group: 0,
             columns: here,
@@ -122,8 +166,10 @@ fn project(
             k4,
             width4,
             first_slice: u32::from(slice == 0),
+            biased: u32::from(side.bias.is_some()),
         };
-        let flops = 2.0 * f64::from(here) * f64::from(linformer.k) * f64::from(width);
-        b.pass(step, &PROJECT, &params, &bindings, (k4 * width4).div_ceil(WORKGROUP), (flops, bytes_of(&bindings)));
+        let flops = 2.0 * f64::from(here) * f64::from(linformer.k) * f64::from(side.width);
+        let groups = (k4 * width4).div_ceil(WORKGROUP);
+        b.pass(step, &PROJECT, &params, &bindings, groups, (flops, bytes_of(&bindings)));
     }
 }

@@ -19,6 +19,8 @@ pub struct Lsh {
     /// Sets of rotations: 1 for all heads, or one a head.
     pub rotation_heads: u32,
     pub semantics: Semantics,
+    /// Keeps each round's output and log-sum-exp instead of one for all.
+    pub keep_rounds: bool,
 }
 
 impl Lsh {
@@ -114,15 +116,16 @@ pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
         range_words: bucket_sort::table_len(n, lsh.rounds),
         shape: &[lsh.rounds, bucket_sort::DIGITS, n.div_ceil(bucket_sort::TILE)],
     });
+    let kept = if lsh.keep_rounds { dims.heads * lsh.rounds } else { 1 };
     let round_out = b.buffer(New {
         name: "round output",
         kind: Kind::F32,
         role: Role::Method,
-        ranges: 1,
+        ranges: kept,
         range_words: u64::from(n) * b.widths().dv_stride() as u64,
-        shape: &[n, dims.d_v],
+        shape: &[kept, n, dims.d_v],
     });
-    let round_lse = words(&mut b, "round lse", Kind::F32, Role::Method, 1, &[n]);
+    let round_lse = words(&mut b, "round lse", Kind::F32, Role::Method, kept, &[n]);
 
     for head in 0..dims.heads {
         let q = b.range(shared.q, head);
@@ -132,11 +135,12 @@ pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
         hash_pass(&mut b, dims, lsh, q, rotations, head, shared.buckets);
         sort_passes(&mut b, n, lsh, &shared, table, head);
         let [buckets, order, chunk_of] = [shared.buckets, shared.order, shared.chunk_of].map(|id| b.range(id, head));
-        let [v, round_out, round_lse, out, lse] = [v, round_out, round_lse, out, lse].map(|id| b.range(id, head));
-        let attended: Arc<[Binding]> = Arc::new([q, v, key_scale, order, chunk_of, buckets, round_out, round_lse]);
-        let combined: Arc<[Binding]> = Arc::new([round_out, round_lse, out, lse]);
+        let [v, out, lse] = [v, out, lse].map(|id| b.range(id, head));
         let visits = lsh.visits(n) as f64 / f64::from(lsh.rounds);
         for round in 0..lsh.rounds {
+            let [round_out, round_lse] = [round_out, round_lse].map(|id| b.range(id, head * lsh.rounds + round));
+            let attended: Arc<[Binding]> = Arc::new([q, v, key_scale, order, chunk_of, buckets, round_out, round_lse]);
+            let combined: Arc<[Binding]> = Arc::new([round_out, round_lse, out, lse]);
             let params = chunked_attention::Params {
                 first_group: 0,
                 round,

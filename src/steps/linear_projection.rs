@@ -1,4 +1,5 @@
-//! `E K` and `F V`, Linformer equation (7), one slice of columns of E after the other.
+//! `E K` and `F V`, Linformer equation (7), one slice of columns of E after the other. Some published
+//! code adds a bias to each row of `E K`.
 
 use super::{Access, Data, Kernel, Widths, params, read_params};
 
@@ -15,6 +16,8 @@ params! {
         width4: u32,
         /// 1 in the first slice: what `projected` holds is not read.
         first_slice: u32,
+        /// 1 when the first slice starts from `bias`; otherwise `bias` is not read.
+        biased: u32,
     }
 }
 
@@ -24,7 +27,7 @@ pub static PROJECT: Kernel = Kernel {
     source: include_str!("../../shaders/linear_projection.wgsl"),
     params: &[Params::WGSL],
     include: "",
-    bindings: &[Access::Read, Access::Read, Access::ReadWrite],
+    bindings: &[Access::Read, Access::Read, Access::Read, Access::ReadWrite],
     twin,
 };
 
@@ -35,8 +38,12 @@ fn twin(params: &[u8], _: Widths, buffers: &mut [Data]) {
         for c in 0..width {
             let added: f64 =
                 (0..p.columns as usize).map(|j| buffers[0].f()[j * stride + i] * buffers[1].f()[j * width + c]).sum();
-            let cell = &mut buffers[2].f_mut()[i * width + c];
-            *cell = added + if p.first_slice == 0 { *cell } else { 0.0 };
+            let start = match (p.first_slice, p.biased) {
+                (0, _) => buffers[3].f()[i * width + c],
+                (_, 0) => 0.0,
+                _ => buffers[2].f()[i],
+            };
+            buffers[3].f_mut()[i * width + c] = start + added;
         }
     }
 }
