@@ -59,6 +59,8 @@ pub struct Gpu {
     /// Operations and bytes a millisecond that the last slices reached.
     pace: Cell<f64>,
     fault: Arc<Mutex<Option<Fault>>>,
+    /// Workgroups of one dispatch at most.
+    dispatch: Cell<u32>,
     /// When set, new buffers are filled with this word, so that a test tells "not written" from 0.
     poison: Cell<Option<u32>>,
 }
@@ -90,6 +92,7 @@ impl Gpu {
             timestamp_period: timestamps.then(|| queue.get_timestamp_period()),
             pace: Cell::new(1e5),
             fault,
+            dispatch: Cell::new(run::DISPATCH_GROUPS),
             poison: Cell::new(None),
             device,
             queue,
@@ -126,6 +129,12 @@ impl Gpu {
 
     pub(crate) fn check(&self) -> Result<(), Fault> {
         self.fault().map_or(Ok(()), Err)
+    }
+
+    /// Cuts every dispatch into parts of at most so many workgroups, at most as many as every device
+    /// allows: a test then sees kernels begin anywhere.
+    pub fn widest_dispatch(&self, groups: u32) {
+        self.dispatch.set(groups.clamp(1, run::DISPATCH_GROUPS));
     }
 
     /// New buffers hold this word until they are written.

@@ -17,7 +17,7 @@ const SLOTS: usize = 256;
 /// Timed groups of dispatches in a slice at most.
 const TIMED: usize = 64;
 /// Workgroups of one dispatch, the least that every device allows.
-const DISPATCH_GROUPS: u32 = 65_535;
+pub(super) const DISPATCH_GROUPS: u32 = 65_535;
 /// A slice should take about this long on a GPU and on a software adapter.
 const SLICE_MS: f64 = 12.0;
 const SOFTWARE_SLICE_MS: f64 = 60.0;
@@ -143,7 +143,7 @@ impl Gpu {
                 break;
             }
             let per_group = (work(current) / f64::from(current.groups.max(1))).max(1.0);
-            let fit = ((budget - amount) / per_group).max(1.0).min(f64::from(DISPATCH_GROUPS)) as u32;
+            let fit = ((budget - amount) / per_group).max(1.0).min(f64::from(self.dispatch.get())) as u32;
             let groups = fit.min(current.groups - *first);
             if groups > 0 {
                 steps += usize::from(new_step);
