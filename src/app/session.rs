@@ -99,7 +99,16 @@ struct Task {
     job: Job,
     future: Pin<Box<dyn Future<Output = Done>>>,
     progress: Rc<Progress>,
-    since: Instant,
+}
+
+/// How the result for the newest settings stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    Running,
+    Done,
+    Cancelled,
+    /// There is no input, or the device failed.
+    Failed,
 }
 
 /// When the worker wants to be polled again.
@@ -138,6 +147,8 @@ pub struct Session {
     sample: Option<(Sample, Rc<Picture>)>,
     own: Option<Rc<Picture>>,
     task: Option<Task>,
+    /// When the worker began to have something to do.
+    busy_since: Option<Instant>,
     /// Nothing starts before this: settings that still move are not run.
     due: Instant,
     berth: Berth,
@@ -164,6 +175,7 @@ impl Session {
             sample: None,
             own: None,
             task: None,
+            busy_since: None,
             due: Instant::now(),
             berth: Berth::default(),
             berthed: None,
@@ -246,6 +258,8 @@ impl Session {
     pub fn run_now(&mut self, method: Method) {
         let Some(settings) = self.target().map(|stage| self.key(&stage.settings, method)) else { return };
         self.forced = Some(settings);
+        // It goes first.
+        self.task = None;
         self.resume();
     }
 
@@ -261,10 +275,6 @@ impl Session {
     pub fn resume(&mut self) {
         self.cancelled = false;
         self.settle();
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled
     }
 
     /// Starts over on another device, or on the same one after a fault that it survived.
@@ -297,9 +307,23 @@ impl Session {
         self.next.is_some()
     }
 
-    /// What runs, how far it is and since when.
+    /// How the result for the newest settings stands.
+    pub fn stands(&self) -> Stands {
+        if self.fault.is_some() || self.failure.is_some() {
+            Stands::Failed
+        } else if self.cancelled {
+            Stands::Cancelled
+        } else if self.is_old() {
+            Stands::Running
+        } else {
+            Stands::Done
+        }
+    }
+
+    /// What runs, how far it is, and for how long one job has followed the other.
     pub fn running(&self) -> Option<(Job, &Progress, Duration)> {
-        self.task.as_ref().map(|task| (task.job, &*task.progress, task.since.elapsed()))
+        let busy = self.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.task.as_ref().map(|task| (task.job, &*task.progress, busy))
     }
 
     /// Questions of the frame that was just drawn; others are forgotten.
@@ -366,7 +390,10 @@ impl Session {
             let Some(task) = &mut self.task else {
                 let wait = self.due.saturating_duration_since(Instant::now());
                 match self.choose() {
-                    None => return Again::Never,
+                    None => {
+                        self.busy_since = None;
+                        return Again::Never;
+                    }
                     Some(_) if !wait.is_zero() => return Again::After(wait),
                     Some(job) => self.start(job),
                 }
@@ -440,7 +467,8 @@ impl Session {
                 })
             }
         };
-        self.task = Some(Task { job, future, progress, since: Instant::now() });
+        self.busy_since.get_or_insert_with(Instant::now);
+        self.task = Some(Task { job, future, progress });
     }
 
     fn picture(&self, sample: Sample) -> Option<Rc<Picture>> {
