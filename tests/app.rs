@@ -70,7 +70,8 @@ fn sees(app: &Harness<'_, App>, words: &str) {
 }
 
 fn screenshot(app: &mut Harness<'_, App>, name: &str) {
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
     std::fs::create_dir_all(&folder).expect("the folder of screenshots");
     app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
 }

@@ -251,7 +251,8 @@ fn row(ui: &mut Ui, name: Text, help: Text, control: impl FnOnce(&mut Ui) -> Res
 
 fn number<N: Numeric>(ui: &mut Ui, name: Text, help: Text, value: &mut N, range: RangeInclusive<N>, speed: f64) {
     let control = DragValue::new(value).range(range).speed(speed).update_while_editing(false);
-    let control = control.custom_formatter(|value, _| if value.fract() == 0.0 { value.to_string() } else { written(value) });
+    let control =
+        control.custom_formatter(|value, _| if value.fract() == 0.0 { value.to_string() } else { written(value) });
     row(ui, name, help, |ui| ui.add(control));
 }
 
