@@ -1,5 +1,6 @@
 //! What the worker does, one job at a time, as futures that can be dropped half-way.
 
+use super::background::Background;
 use super::files;
 use super::scene::{Answer, Question};
 use super::text::{Text, fill};
@@ -9,7 +10,6 @@ use crate::inputs::{self, Input, Picture};
 use crate::lab::{LabError, Run};
 use crate::settings::{InputKind, Method, Sample, Settings};
 use std::cell::Cell;
-use std::pin::Pin;
 use std::rc::Rc;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub enum Done {
 
 pub struct Task {
     pub job: Job,
-    pub future: Pin<Box<dyn Future<Output = Done>>>,
+    pub work: Background<Done>,
     pub progress: Rc<Progress>,
 }
 

@@ -1,6 +1,7 @@
 //! The page and the desktop app: `logic` works, `ui` shows, views return commands.
 
 mod address;
+mod background;
 pub mod controls;
 mod files;
 mod job;
@@ -86,7 +87,7 @@ impl App {
         let notice = error.map(|error| worded(Text::BadAddress, &error));
         let settings = settings.unwrap_or(told);
         let session = gpu.ok_or_else(|| Text::NoDevice.get().to_owned()).map(|gpu| {
-            let mut session = Session::new(gpu, settings.clone());
+            let mut session = Session::new(gpu, settings.clone(), &cc.egui_ctx);
             if let Some(picture) = picture {
                 session.open(picture);
             }

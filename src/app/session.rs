@@ -5,6 +5,7 @@
 //! together. New settings make a new stage, which takes the screen over when the method on the
 //! screen has its outcome.
 
+use super::background::Background;
 use super::job::{Berth, Done, Job, Task, answer, build};
 use super::scene::{Answer, Missing, Question, Scene};
 use super::stage::{FAMILIES, Stage, Subject, family, input_key, key, slot, soon};
@@ -16,7 +17,6 @@ use crate::lab::{self, LabError, Run};
 use crate::settings::{InputKind, Method, Sample, Settings};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use web_time::Instant;
 
@@ -26,6 +26,8 @@ const PUT_OFF_MS: f64 = 3000.0;
 const SETTLE: Duration = Duration::from_millis(60);
 /// A frame gives the worker about this long.
 const FRAME: Duration = Duration::from_millis(8);
+/// On the page, progress is drawn this often.
+const PROGRESS: Duration = Duration::from_millis(250);
 /// Answers kept for a view that asks again.
 const KEPT_ANSWERS: usize = 32;
 
@@ -49,6 +51,7 @@ pub enum Again {
 
 pub struct Session {
     gpu: Rc<Gpu>,
+    ctx: egui::Context,
     /// On the screen; its input is there.
     shown: Option<Stage>,
     /// What new settings make; takes over from `shown`.
@@ -78,9 +81,10 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(gpu: Gpu, settings: Settings) -> Self {
+    pub fn new(gpu: Gpu, settings: Settings, ctx: &egui::Context) -> Self {
         let mut session = Self {
             gpu: Rc::new(gpu),
+            ctx: ctx.clone(),
             shown: None,
             next: None,
             full_way: Method::Full,
@@ -312,14 +316,15 @@ impl Session {
                 }
                 continue;
             };
-            match task.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(done) => {
+            match task.work.take() {
+                Some(done) => {
                     let job = task.job;
                     self.task = None;
                     self.finish(job, done);
                 }
-                Poll::Pending if cfg!(target_arch = "wasm32") => return Again::NextFrame,
-                Poll::Pending => {
+                // The browser goes on by itself; the progress is drawn now and then.
+                None if cfg!(target_arch = "wasm32") => return Again::After(PROGRESS),
+                None => {
                     // Waits for the device, but never longer than the frame has.
                     let timeout = FRAME.saturating_sub(begun.elapsed());
                     let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(timeout) };
@@ -381,7 +386,7 @@ impl Session {
             }
         };
         self.busy_since.get_or_insert_with(Instant::now);
-        self.task = Some(Task { job, future, progress });
+        self.task = Some(Task { job, work: Background::new(future, &self.ctx), progress });
     }
 
     fn picture(&self, sample: Sample) -> Option<Rc<Picture>> {
