@@ -283,13 +283,16 @@ fn usable_on_a_phone() {
 /// Pictures of every view, to look at.
 #[test]
 fn every_view_opens_in_both_themes_and_sizes() {
+    let mut app = open(WIDE, egui::Theme::Dark, None);
+    settle(&mut app);
     for (size, theme, name) in [
         (WIDE, egui::Theme::Dark, "wide_dark"),
         (WIDE, egui::Theme::Light, "wide_light"),
         (PHONE, egui::Theme::Dark, "phone_dark"),
         (PHONE, egui::Theme::Light, "phone_light"),
     ] {
-        let mut app = open(size, theme, None);
+        app.set_size(size.into());
+        app.ctx.set_theme(theme);
         for view in [View::Buckets, View::Attention, View::Result, View::Memory, View::Compare] {
             app.state_mut().obey(Command::Open(view));
             app.step();

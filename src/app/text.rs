@@ -34,9 +34,8 @@ texts! {
     ViewMemory => "Memory",
     ViewMemoryHelp => "Every buffer on the device, beside the formulas of the papers.",
     Head => "Head",
-    HeadHelp => "Which attention head the view shows.",
     Round => "Round",
-    RoundHelp => "Which round of hashing the view shows.",
+    HeadHelp => "Which attention head the view shows.",
 
     Sliders => "Settings",
     SlidersHelp => "Opens or closes the sliders and all other settings.",
