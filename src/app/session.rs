@@ -91,8 +91,11 @@ pub enum Job {
     Ask(Question),
 }
 
+/// An input, and the picture that it was made of; or why there is none.
+type Built = Result<(Input, Option<Rc<Picture>>), String>;
+
 enum Done {
-    Built(Result<(Input, Option<Rc<Picture>>), String>),
+    Built(Box<Built>),
     Ran(Box<Result<Run, LabError>>),
     Answered(Result<Answer, LabError>),
 }
@@ -452,7 +455,7 @@ impl Session {
             Job::Build => {
                 let settings = target.settings.clone();
                 let loaded = self.picture(settings.sample);
-                Box::pin(async move { Done::Built(build(&settings, loaded).await) })
+                Box::pin(async move { Done::Built(Box::new(build(&settings, loaded).await)) })
             }
             Job::Run(method) => {
                 let Some(input) = target.input.clone() else { return };
@@ -486,15 +489,7 @@ impl Session {
 
     fn finish(&mut self, job: Job, done: Done) {
         match (job, done) {
-            (_, Done::Built(Ok((input, picture)))) => {
-                let Some(target) = self.target_mut() else { return };
-                target.input = Some(Rc::new(input));
-                let sample = target.settings.sample;
-                if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
-                    self.sample = Some((sample, picture));
-                }
-            }
-            (_, Done::Built(Err(why))) => self.failure = Some(why),
+            (_, Done::Built(result)) => self.built(*result),
             (Job::Run(method), Done::Ran(result)) => self.ran(method, *result),
             (Job::Ask(question), Done::Answered(result)) => {
                 let answer = result.unwrap_or_else(|error| Answer::Failed(self.told(error)));
@@ -503,6 +498,22 @@ impl Session {
             _ => {}
         }
         self.settle();
+    }
+
+    fn built(&mut self, result: Built) {
+        let (input, picture) = match result {
+            Ok(built) => built,
+            Err(why) => {
+                self.failure = Some(why);
+                return;
+            }
+        };
+        let Some(target) = self.target_mut() else { return };
+        target.input = Some(Rc::new(input));
+        let sample = target.settings.sample;
+        if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
+            self.sample = Some((sample, picture));
+        }
     }
 
     fn ran(&mut self, method: Method, result: Result<Run, LabError>) {
@@ -651,7 +662,7 @@ fn input_key(settings: &Settings) -> Settings {
     }
 }
 
-async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Result<(Input, Option<Rc<Picture>>), String> {
+async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Built {
     let picture = match loaded {
         None if settings.input == InputKind::Picture && settings.sample != Sample::Own => {
             let bytes = files::sample(settings.sample).await?;
