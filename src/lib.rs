@@ -1,6 +1,11 @@
 pub mod app;
+pub mod check;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod cli;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod desktop;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod export;
 pub mod gpu;
 pub mod inputs;
 pub mod interpreter;

@@ -202,7 +202,7 @@ texts! {
     TotalHelp => "One warm run without input, compilation, figures and readback, timed by {0}. At most {1} were held on the device.",
     ClockTimestamps => "the device's own timestamps",
     ClockWall => "the clock of this program, since the device has no timestamps",
-    Software => "{0} (software adapter: slow, and its times say little about a GPU)",
+    Software => "{0}, a software adapter: its times say little about a GPU",
 
     Building => "Making the input",
     Running => "{0}: {1}",
@@ -230,8 +230,8 @@ texts! {
     NoDevice => "There is no graphics device that can compute; install a Vulkan, Metal or Direct3D 12 driver.",
 
     SummaryFirst => "Computing the first result.",
-    SummaryMethod => "{0} on {1}, n = {2}, {3} heads, d = {4}.",
-    SummaryLsh => "{0} rounds, {1} buckets, chunk length {2}.",
+    SummaryMethod => "{0} on {1}: n = {2}, heads = {3}, d = {4}.",
+    SummaryLsh => "rounds = {0}, buckets = {1}, chunk length = {2}.",
     SummaryLinformer => "k = {0}.",
     SummaryPairs => "{0} pairs computed, a share of {1}.",
     SummaryProducts => "{0} products computed, a share of {1}.",

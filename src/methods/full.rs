@@ -5,6 +5,7 @@ use super::{bytes_of, key_buffer, key_norm_pass, online_pass, output_buffers, qu
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, Plan, Refusal, Role, Step};
 use crate::problem::Dims;
 use crate::semantics::Semantics;
+use crate::steps::LONGEST_LOOP;
 use crate::steps::materialized_attention::{self, SCORES, SOFTMAX, WEIGHTED_SUM};
 use std::sync::Arc;
 
@@ -122,6 +123,8 @@ pub(crate) fn block_params(dims: &Dims, n_kv: u32, rule: &Semantics, rows: Rows)
         flags: rule.flags(),
         scale: rule.score_scale.factor(dims.d),
         self_value: rule.self_value(),
+        key_start: 0,
+        key_count: n_kv,
     }
 }
 
@@ -136,12 +139,31 @@ fn exact_rows(
     let params = block_params(dims, dims.n_kv, rule, rows);
     let groups = materialized_attention::groups(rows.count, dims.n_kv, b.widths());
     let cells = f64::from(rows.count) * f64::from(dims.n_kv);
-    let passes: [(Step, _, Arc<[Binding]>, f64); 3] = [
+    let passes: [(Step, _, Arc<[Binding]>, f64); 2] = [
         (Step::Scores, &SCORES, Arc::new([q, k, key_scale, block]), 2.0 * cells * f64::from(dims.d)),
         (Step::Softmax, &SOFTMAX, Arc::new([block, lse]), 3.0 * cells),
-        (Step::WeightedSum, &WEIGHTED_SUM, Arc::new([block, v, out]), 2.0 * cells * f64::from(dims.d_v)),
     ];
     for ((step, kernel, bindings, flops), groups) in passes.into_iter().zip(groups) {
         b.pass(step, kernel, &params, &bindings, groups, (flops, bytes_of(&bindings)));
+    }
+    weighted_sum_passes(b, Step::WeightedSum, dims, params, [block, v, out]);
+}
+
+/// Weights of a block times the values, in slices of keys; bindings are block, v, out.
+pub(crate) fn weighted_sum_passes(
+    b: &mut Builder,
+    step: Step,
+    dims: &Dims,
+    params: materialized_attention::Params,
+    bindings: [Binding; 3],
+) {
+    let groups = materialized_attention::groups(params.rows, params.n_kv, b.widths())[2];
+    let bindings: Arc<[Binding]> = Arc::new(bindings);
+    for key_start in (0..params.n_kv).step_by(LONGEST_LOOP as usize) {
+        let key_count = LONGEST_LOOP.min(params.n_kv - key_start);
+        let flops = 2.0 * f64::from(params.rows) * f64::from(key_count) * f64::from(dims.d_v);
+        let bytes = bytes_of(&bindings) * f64::from(key_count) / f64::from(params.n_kv);
+        let params = materialized_attention::Params { key_start, key_count, ..params };
+        b.pass(step, &WEIGHTED_SUM, &params, &bindings, groups, (flops, bytes));
     }
 }

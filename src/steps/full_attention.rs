@@ -35,24 +35,32 @@ pub(crate) fn allowed(query: u32, key: u32, word: u32) -> bool {
     !(word & flags::CAUSAL != 0 && key > query || word & flags::SELF_EXCLUDE != 0 && key == query)
 }
 
+/// The keys that each query sees, with their scores in float64.
+pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl FnMut(u32, &[(u32, f64)])) {
+    let ds = widths.d_stride();
+    let (q, k, key_scale) = (buffers[0].f(), buffers[1].f(), buffers[3].f());
+    let mut seen = Vec::new();
+    for i in 0..p.n_q {
+        seen.clear();
+        for j in (0..p.n_kv).filter(|j| allowed(i, *j, p.flags)) {
+            let (a, b) = (&q[i as usize * ds..][..ds], &k[j as usize * ds..][..ds]);
+            seen.push((j, score(a, key_scale[j as usize], b, p.scale, i == j, p.self_value, p.flags)));
+        }
+        row(i, &seen);
+    }
+}
+
 fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
     let p: Params = read_params(params);
-    let (ds, dvs) = (widths.d_stride(), widths.dv_stride());
-    for i in 0..p.n_q {
-        let (out, lse) = {
-            let (q, k, v, key_scale) = (buffers[0].f(), buffers[1].f(), buffers[2].f(), buffers[3].f());
-            let terms: Vec<_> = (0..p.n_kv)
-                .filter(|j| allowed(i, *j, p.flags))
-                .map(|j| {
-                    let b = j as usize;
-                    let query = &q[i as usize * ds..][..ds];
-                    let s = score(query, key_scale[b], &k[b * ds..][..ds], p.scale, i == j, p.self_value, p.flags);
-                    (s, &v[b * dvs..][..dvs])
-                })
-                .collect();
-            softmax_sum(&terms, dvs)
-        };
-        buffers[4].f_mut()[i as usize * dvs..][..dvs].copy_from_slice(&out);
-        buffers[5].f_mut()[i as usize] = lse;
-    }
+    let width = widths.dv_stride();
+    let (mut outs, mut sums) = (Vec::new(), Vec::new());
+    let v = buffers[2].f();
+    walk(&p, widths, buffers, |_, seen| {
+        let terms: Vec<_> = seen.iter().map(|(j, s)| (*s, &v[*j as usize * width..][..width])).collect();
+        let (out, lse) = softmax_sum(&terms, width);
+        outs.extend(out);
+        sums.push(lse);
+    });
+    buffers[4].f_mut().copy_from_slice(&outs);
+    buffers[5].f_mut().copy_from_slice(&sums);
 }
