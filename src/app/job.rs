@@ -19,9 +19,12 @@ pub enum Job {
     Ask(Question),
 }
 
+/// An input, and the picture that it was made of; or why there is none.
+pub type Built = Result<(Input, Option<Rc<Picture>>), String>;
+
 /// What a job gave.
 pub enum Done {
-    Built(Result<(Input, Option<Rc<Picture>>), String>),
+    Built(Box<Built>),
     Ran(Box<Result<Run, LabError>>),
     Answered(Result<Answer, LabError>),
 }
@@ -61,7 +64,7 @@ impl Berth {
 }
 
 /// Makes the input; the picture that was loaded for it comes along.
-pub async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Result<(Input, Option<Rc<Picture>>), String> {
+pub async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Built {
     let picture = match loaded {
         None if settings.input == InputKind::Picture && settings.sample != Sample::Own => {
             let bytes = files::sample(settings.sample).await?;

@@ -6,7 +6,7 @@
 //! screen has its outcome.
 
 use super::background::Background;
-use super::job::{Berth, Done, Job, Task, answer, build};
+use super::job::{Berth, Built, Done, Job, Task, answer, build};
 use super::scene::{Answer, Missing, Question, Scene};
 use super::stage::{FAMILIES, Stage, Subject, family, input_key, key, slot, soon};
 use super::text::Text;
@@ -364,7 +364,7 @@ impl Session {
             Job::Build => {
                 let settings = target.settings.clone();
                 let loaded = self.picture(settings.sample);
-                Box::pin(async move { Done::Built(build(&settings, loaded).await) })
+                Box::pin(async move { Done::Built(Box::new(build(&settings, loaded).await)) })
             }
             Job::Run(method) => {
                 let Some(input) = target.input.clone() else { return };
@@ -398,15 +398,7 @@ impl Session {
 
     fn finish(&mut self, job: Job, done: Done) {
         match (job, done) {
-            (_, Done::Built(Ok((input, picture)))) => {
-                let Some(target) = self.target_mut() else { return };
-                target.input = Some(Rc::new(input));
-                let sample = target.settings.sample;
-                if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
-                    self.sample = Some((sample, picture));
-                }
-            }
-            (_, Done::Built(Err(why))) => self.failure = Some(why),
+            (_, Done::Built(result)) => self.built(*result),
             (Job::Run(method), Done::Ran(result)) => self.ran(method, *result),
             (Job::Ask(question), Done::Answered(result)) => {
                 let answer = result.unwrap_or_else(|error| Answer::Failed(self.told(error)));
@@ -415,6 +407,22 @@ impl Session {
             _ => {}
         }
         self.settle();
+    }
+
+    fn built(&mut self, result: Built) {
+        let (input, picture) = match result {
+            Ok(built) => built,
+            Err(why) => {
+                self.failure = Some(why);
+                return;
+            }
+        };
+        let Some(target) = self.target_mut() else { return };
+        target.input = Some(Rc::new(input));
+        let sample = target.settings.sample;
+        if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
+            self.sample = Some((sample, picture));
+        }
     }
 
     fn ran(&mut self, method: Method, result: Result<Run, LabError>) {
