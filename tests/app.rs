@@ -4,7 +4,7 @@
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
 use attention_lab::gpu::device;
-use attention_lab::settings::{Arrangement, Hash, InputKind, Method, Settings};
+use attention_lab::settings::{Arrangement, Hash, InputKind, Method, Sample, Settings};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
@@ -253,6 +253,50 @@ fn a_rejected_command_is_told_and_the_device_can_be_opened_again() {
     settle(&mut app);
     says(&app, "n = 512");
     says_not(&app, "rejected");
+}
+
+#[derive(Debug)]
+struct Dropped(&'static str, Vec<u8>);
+
+impl egui::DroppedFile for Dropped {
+    fn path(&self) -> &std::path::Path {
+        self.0.as_ref()
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        Ok(self.1.clone())
+    }
+}
+
+#[test]
+fn a_dropped_picture_becomes_the_input() {
+    let mut app = opened(small());
+    app.input_mut().dropped_files = vec![Arc::new(Dropped("notes.txt", b"no picture".to_vec()))];
+    app.step();
+    app.run();
+    sees(&app, "neither PNG nor JPEG");
+    says(&app, "Points on a sphere");
+    app.get_by_label("Close").click();
+    app.step();
+    app.run();
+    says_not(&app, "neither PNG nor JPEG");
+    let picture = include_bytes!("../web/samples/cat.jpg").to_vec();
+    app.input_mut().dropped_files = vec![Arc::new(Dropped("cat.jpg", picture))];
+    app.step();
+    settle(&mut app);
+    says(&app, "Reformer on Picture: n = 256");
+    assert_eq!(app.state().settings().sample, Sample::Own);
+}
+
+#[test]
+fn the_users_own_picture_is_asked_for_when_there_is_none() {
+    let mut app = opened(Settings { input: InputKind::Picture, sample: Sample::Own, ..small() });
+    says(&app, "no picture has been opened");
+    app.state_mut().set(Settings { input: InputKind::Duplication, ..small() });
+    settle(&mut app);
+    says(&app, "Duplication task");
+    says(&app, "Accuracy ");
+    says_not(&app, "no picture");
 }
 
 #[test]
