@@ -4,15 +4,16 @@
 use crate::gpu::run::{Progress, Timing};
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Fault, Gpu};
+use crate::inputs::{Input, Shown};
 use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::{self, Linformer};
 use crate::methods::lsh::{self, Lsh};
 use crate::methods::measure::{self, Measured, RECALL_KEYS, Sample, Weights, Window};
 use crate::outcome::{BufferReport, Figures, Lists, MapImage, Outcome, RowWeights, Sparsity, StepReport, lost_pairs};
 use crate::plan::{BufferSpec, Limits, Pass, Plan, Refusal, Role};
-use crate::problem::{Dims, Problem};
-use crate::semantics::Semantics;
-use crate::settings::{Method, Projection, Settings};
+use crate::problem::Dims;
+use crate::semantics::{ScoreScale, SelfRule, Semantics};
+use crate::settings::{InputKind, Method, Projection, Settings};
 use crate::steps::top_keys::TOP;
 use crate::steps::{EMPTY, NO_KEY};
 use std::collections::HashSet;
@@ -62,7 +63,7 @@ pub fn measured(settings: &Settings, dims: &Dims) -> Measured {
             factors: settings.bucket_factors(),
             chunk_len: settings.chunk_len(),
             rotation_heads: if settings.rotations_per_head { dims.heads } else { 1 },
-            semantics: settings.semantics,
+            semantics: settings.effective_semantics(),
             keep_rounds: false,
         }),
         Method::Linformer => Measured::Linformer(Linformer {
@@ -71,17 +72,22 @@ pub fn measured(settings: &Settings, dims: &Dims) -> Measured {
             projection_heads: 1,
             biased: false,
             triangle: false,
+            score_scale: ScoreScale::InverseSqrtD,
         }),
     }
 }
 
-/// Separate keys know neither key norm nor self rule.
+/// Separate keys know neither key norm nor self rule, but the duplication task never counts self.
 fn full_semantics(settings: &Settings) -> Semantics {
+    let rule = settings.effective_semantics();
     if settings.shared_qk {
-        settings.semantics
-    } else {
-        Semantics { causal: settings.semantics.causal, ..Semantics::PLAIN }
+        return rule;
     }
+    let self_rule = match settings.input {
+        InputKind::Duplication => SelfRule::Exclude,
+        InputKind::Picture | InputKind::Clusters => SelfRule::Include,
+    };
+    Semantics { causal: rule.causal, self_rule, ..Semantics::PLAIN }
 }
 
 /// The plan of a method.
@@ -100,7 +106,7 @@ pub fn plan(dims: &Dims, measured: &Measured, limits: Limits) -> Result<Plan, Re
 pub struct Run {
     pub outcome: Rc<Outcome>,
     pub measured: Measured,
-    problem: Rc<Problem>,
+    input: Rc<Input>,
     workspace: Workspace,
 }
 
@@ -112,16 +118,16 @@ impl Run {
     pub async fn new(
         gpu: &Gpu,
         settings: &Settings,
-        problem: &Rc<Problem>,
+        input: &Rc<Input>,
         progress: &Progress,
     ) -> Result<Self, LabError> {
-        let dims = problem.dims;
+        let dims = input.problem.dims;
         let measured = measured(settings, &dims);
         let plan = plan(&dims, &measured, gpu.limits)?;
         let mut workspace = Workspace::default();
         let before = gpu.ledger.bytes();
         gpu.ledger.reset_peak();
-        workspace.prepare(gpu, &plan, problem).await?;
+        workspace.prepare(gpu, &plan, &input.problem).await?;
         if gpu.compile(&plan).await? {
             gpu.run(&warm_up(&plan), &workspace, &Progress::default()).await?;
         }
@@ -130,7 +136,7 @@ impl Run {
         let mut run = Self {
             outcome: Rc::new(report(gpu, settings, &dims, &plan, timing, peak_bytes)),
             measured,
-            problem: problem.clone(),
+            input: input.clone(),
             workspace,
         };
         let mut outcome = (*run.outcome).clone();
@@ -142,11 +148,11 @@ impl Run {
     }
 
     fn dims(&self) -> &Dims {
-        &self.problem.dims
+        &self.input.problem.dims
     }
 
     async fn ask(&mut self, gpu: &Gpu, plan: &Plan, progress: &Progress) -> Result<(), Fault> {
-        self.workspace.prepare(gpu, plan, &self.problem).await?;
+        self.workspace.prepare(gpu, plan, &self.input.problem).await?;
         gpu.run(plan, &self.workspace, progress).await?;
         Ok(())
     }
@@ -216,7 +222,14 @@ impl Run {
         figures.error = exact.relative();
         figures.error_plain = plain.relative();
         figures.recall = Some(recall / rows);
-        figures.mass = (!matches!(self.measured, Measured::Linformer(_))).then_some(mass / rows);
+        let projects = matches!(self.measured, Measured::Linformer(_));
+        figures.mass = (!projects).then_some(mass / rows);
+        // Linformer cannot leave a position itself out, and its value is the answer.
+        if let Shown::Duplication(task) = &self.input.shown
+            && !projects
+        {
+            outcome.figures.accuracy = Some(task.accuracy(&outcome.mean_of_heads(), None));
+        }
         Ok(())
     }
 
@@ -453,7 +466,7 @@ fn report(gpu: &Gpu, settings: &Settings, dims: &Dims, plan: &Plan, timing: Timi
 }
 
 /// Rows without the floats that pad them to a multiple of four.
-fn unpadded(rows: &[f32], width: u32) -> Vec<f32> {
+pub(crate) fn unpadded(rows: &[f32], width: u32) -> Vec<f32> {
     let width = width as usize;
     rows.chunks(width.next_multiple_of(4)).flat_map(|row| &row[..width]).copied().collect()
 }

@@ -1,5 +1,9 @@
+pub mod app;
 pub mod check;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod desktop;
 pub mod gpu;
+pub mod inputs;
 pub mod interpreter;
 pub mod lab;
 pub mod methods;
@@ -10,3 +14,7 @@ pub mod random;
 pub mod semantics;
 pub mod settings;
 pub mod steps;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod verify;
+#[cfg(target_arch = "wasm32")]
+mod web;

@@ -1,1 +1,3 @@
-fn main() {}
+fn main() -> eframe::Result {
+    attention_lab::desktop::run(None)
+}

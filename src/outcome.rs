@@ -27,6 +27,18 @@ pub struct Outcome {
     pub lists: Option<Lists>,
 }
 
+impl Outcome {
+    /// The mean of the heads' outputs, `[n_q, d_v]`.
+    pub fn mean_of_heads(&self) -> Vec<f32> {
+        let size = (self.dims.n_q * self.dims.d_v) as usize;
+        let mut mean = vec![0.0; size];
+        for head in self.out.chunks_exact(size) {
+            mean.iter_mut().zip(head).for_each(|(mean, x)| *mean += x / self.dims.heads as f32);
+        }
+        mean
+    }
+}
+
 /// What LSH attention sorted; all `[heads, rounds, n]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lists {

@@ -153,12 +153,12 @@ impl Default for Settings {
             projection: Projection::Mean,
             semantics: Semantics::default(),
             patch: 4,
-            position: 0.3,
-            sharpness: 200.0,
+            position: 0.6,
+            sharpness: 400.0,
             arrangement: Arrangement::Clusters,
             clusters: 12,
             tightness: 0.85,
-            noise: 0.1,
+            noise: 0.25,
         }
     }
 }
@@ -184,6 +184,15 @@ impl Settings {
     /// Projected length `k` of Linformer.
     pub fn projected_len(&self) -> u32 {
         self.k.unwrap_or_else(|| DEFAULT_K.min(self.n))
+    }
+
+    /// The rules of pairs that the input is computed with. The duplication task never counts a
+    /// position itself: its own v is the answer.
+    pub fn effective_semantics(&self) -> Semantics {
+        match self.input {
+            InputKind::Duplication => Semantics { self_rule: SelfRule::Exclude, ..self.semantics },
+            InputKind::Picture | InputKind::Clusters => self.semantics,
+        }
     }
 
     /// The even factors of the hash, one when it is plain: bucket = a0 + b0 a1.
@@ -443,7 +452,7 @@ pub const KEYS: &[Key] = &[
         arrangement,
         choice
     ),
-    key!("clusters", "Clusters: how many", "a whole number from 1 to 1024", clusters, whole 1 1024),
+    key!("clusters", "Clusters: how many, or how many points are repeated", "a whole number from 1 to 1024", clusters, whole 1 1024),
     key!("tightness", "Clusters: 0 is isotropic, 1 a point each", "a number from 0 to 1", tightness, real 0.0 1.0),
     key!("noise", "Duplication: noise of the constructed keys", "a number from 0 to 4", noise, real 0.0 4.0),
 ];

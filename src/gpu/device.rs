@@ -13,7 +13,8 @@ pub fn descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
             max_storage_buffer_binding_size: has.max_storage_buffer_binding_size,
             max_buffer_size: has.max_buffer_size,
             ..wgpu::Limits::default()
-        },
+        }
+        .or_worse_values_from(&has),
         ..Default::default()
     }
 }

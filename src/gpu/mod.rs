@@ -14,10 +14,8 @@ use ledger::Ledger;
 use pipelines::Pipelines;
 use std::cell::Cell;
 use std::fmt;
-use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 /// What can go wrong on a device, in words for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,13 +153,21 @@ pub(crate) fn fault_of(error: wgpu::Error, what: &str) -> Fault {
 /// Lets the caller do something else once.
 pub async fn yield_now() {
     let mut yielded = false;
-    std::future::poll_fn(|_| if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Runs a future to its end, driving the device natively. Not for a page.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn block_on<F: Future>(gpu: &Gpu, future: F) -> F::Output {
-    let mut future = pin!(future);
+    use std::task::{Context, Waker};
+    let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {

@@ -4,7 +4,7 @@
 use super::{bytes_of, key_buffer, key_norm_pass, online_pass, output_buffers, query_buffer, value_buffer, words};
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, New, Plan, Refusal, Role, Step};
 use crate::problem::{Dims, Fill, Source};
-use crate::semantics::Semantics;
+use crate::semantics::{ScoreScale, Semantics};
 use crate::steps::WORKGROUP;
 use crate::steps::linear_projection::{self, PROJECT};
 use std::sync::Arc;
@@ -21,6 +21,14 @@ pub struct Linformer {
     /// Row i sees projected columns up to i only. That does not make attention causal: every
     /// projected column mixes all positions.
     pub triangle: bool,
+    pub score_scale: ScoreScale,
+}
+
+impl Linformer {
+    /// The rule of the projected scores.
+    pub fn semantics(&self) -> Semantics {
+        Semantics { causal: self.triangle, score_scale: self.score_scale, ..Semantics::PLAIN }
+    }
 }
 
 /// Columns of E in a slice, a multiple of 64 so that slices of K and V begin aligned.
@@ -72,7 +80,7 @@ fn projected(b: &mut Builder, name: &'static str, heads: u32, k: u32, width: u32
 /// The first buffer that the device cannot hold.
 pub fn plan(dims: &Dims, linformer: &Linformer, limits: Limits) -> Result<Plan, Refusal> {
     let mut b = Builder::new(limits, dims.widths());
-    let rule = Semantics { causal: linformer.triangle, ..Semantics::PLAIN };
+    let rule = linformer.semantics();
     let shared = buffers(&mut b, dims, linformer);
     let k = key_buffer(&mut b, dims);
     let v = value_buffer(&mut b, dims);

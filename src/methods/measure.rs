@@ -103,7 +103,7 @@ impl Measured {
 pub const PLAIN: Full = Full { way: Way::Materialized, shared_qk: false, semantics: Semantics::PLAIN };
 
 /// A window of the n x n matrix: rows are queries, columns keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     pub row_start: u32,
     pub row_count: u32,
@@ -344,8 +344,7 @@ fn projected_rows(block: &mut Block<'_>, rows: Rows, head: u32, linformer: &Linf
     let matrix = block.b.part(projected, 0, 0, u64::from(rows.count) * u64::from(linformer.k));
     let [q, k, scale, lse] =
         [shared.q, shared.projected_keys, shared.projected_scale, lse].map(|id| block.b.range(id, head));
-    let rule = Semantics { causal: linformer.triangle, ..Semantics::PLAIN };
-    let params = block_params(dims, linformer.k, &rule, rows);
+    let params = block_params(dims, linformer.k, &linformer.semantics(), rows);
     scores_pass(block.b, dims, &params, [q, k, scale, matrix]);
     softmax_pass(block.b, &params, [matrix, lse]);
     matrix

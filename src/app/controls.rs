@@ -1,0 +1,316 @@
+//! The panel of settings: four sliders on top, everything else folds below.
+
+use super::text::{Text, fill};
+use super::views::ticks::grouped;
+use crate::semantics::{Choice, KeyNorm, ScoreScale, SelfRule, Wrap};
+use crate::settings::{Arrangement, Hash, InputKind, MAX_BUCKETS, MAX_N, Method, Projection, Sample, Settings};
+use egui::emath::Numeric;
+use egui::{Align, ComboBox, DragValue, Layout, Response, RichText, Slider, Ui};
+use std::ops::RangeInclusive;
+
+/// Range of the slider of the sequence length; others can be typed.
+const SLIDER_N: (u32, u32) = (64, 65_536);
+
+/// What the panel asks for that is no setting.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    pub open_picture: bool,
+}
+
+/// The four sliders.
+pub fn sliders(ui: &mut Ui, settings: &mut Settings) {
+    let mut n = settings.n;
+    slider(ui, Text::SequenceLength, Text::SequenceLengthHelp, &mut n, 1..=MAX_N, &steps(SLIDER_N.0, SLIDER_N.1));
+    set_n(settings, n);
+    let rounds: Vec<u32> = (1..=16).collect();
+    slider(ui, Text::Rounds, Text::RoundsHelp, &mut settings.rounds, 1..=16, &rounds);
+    let mut buckets = settings.bucket_count();
+    let most = settings.n.next_multiple_of(2).clamp(2, MAX_BUCKETS);
+    let mut even = steps(2, most);
+    even.retain(|buckets| buckets % 2 == 0);
+    if slider(ui, Text::Buckets, Text::BucketsHelp, &mut buckets, 2..=MAX_BUCKETS, &even) {
+        set_buckets(settings, buckets);
+    }
+    let mut k = settings.projected_len();
+    if slider(ui, Text::ProjectedLength, Text::ProjectedLengthHelp, &mut k, 1..=settings.n, &steps(1, settings.n)) {
+        settings.k = Some(k);
+    }
+    let chunk = u64::from(settings.chunk_len());
+    let note = if settings.chunk_len() >= settings.n {
+        fill(Text::OneChunk, &[&grouped(settings.n.into())])
+    } else {
+        fill(Text::ChunkFollows, &[&grouped(chunk)])
+    };
+    ui.label(RichText::new(note).small().weak());
+}
+
+/// A change of n keeps the chunk length, and k stays within n.
+pub fn set_n(settings: &mut Settings, n: u32) {
+    if n == settings.n {
+        return;
+    }
+    if !chunk_is_free(settings) {
+        (settings.chunk, settings.buckets) = (Some(settings.chunk_len()), None);
+    }
+    settings.n = n;
+    settings.k = settings.k.map(|k| k.min(n));
+}
+
+fn set_buckets(settings: &mut Settings, buckets: u32) {
+    if !chunk_is_free(settings) {
+        settings.chunk = None;
+    }
+    settings.buckets = Some(buckets.next_multiple_of(2).min(MAX_BUCKETS));
+}
+
+/// Chunk length and bucket count are both set.
+fn chunk_is_free(settings: &Settings) -> bool {
+    settings.chunk.is_some() && settings.buckets.is_some()
+}
+
+/// 1, 1.5, 2, 3, 4, 6, 8, ... times a power of two within `[low, high]`, with both ends.
+fn steps(low: u32, high: u32) -> Vec<u32> {
+    let mut steps: Vec<u32> = (0..u32::BITS - 1)
+        .flat_map(|bit| [1u32 << bit, (1u32 << bit) / 2 * 3])
+        .chain([low, high])
+        .filter(|step| (low..=high).contains(step))
+        .collect();
+    steps.sort_unstable();
+    steps.dedup();
+    steps
+}
+
+/// A slider over steps, with the value beside its name to be typed freely. True when it changed.
+fn slider(ui: &mut Ui, name: Text, help: Text, value: &mut u32, typed: RangeInclusive<u32>, steps: &[u32]) -> bool {
+    let before = *value;
+    let label = ui
+        .horizontal(|ui| {
+            let label = ui.label(RichText::new(name.get()).strong()).on_hover_text(help.get());
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                let number = DragValue::new(value)
+                    .range(typed)
+                    .speed(before as f64 * 0.01)
+                    .update_while_editing(false)
+                    .custom_formatter(|value, _| grouped(value as u64))
+                    .custom_parser(|text| text.replace([',', ' '], "").parse().ok());
+                ui.add(number).labelled_by(label.id).on_hover_text(help.get());
+            });
+            label
+        })
+        .inner;
+    let distance = |step: u32| (f64::from(step).ln() - f64::from(*value).ln()).abs();
+    let nearest = (0..steps.len()).min_by(|a, b| distance(steps[*a]).total_cmp(&distance(steps[*b])));
+    let mut at = nearest.unwrap_or(0);
+    ui.spacing_mut().slider_width = ui.available_width();
+    let moved = ui.add(Slider::new(&mut at, 0..=steps.len().saturating_sub(1)).show_value(false));
+    if moved.labelled_by(label.id).on_hover_text(help.get()).changed()
+        && let Some(step) = steps.get(at)
+    {
+        *value = *step;
+    }
+    *value != before
+}
+
+/// Everything but the four sliders.
+pub fn others(ui: &mut Ui, settings: &mut Settings, has_own: bool) -> Asked {
+    let mut asked = Asked::default();
+    choice(ui, Text::Input, Text::InputHelp, &mut settings.input, InputKind::ALL);
+    if settings.input == InputKind::Picture {
+        // The user's own picture is a choice once there is one.
+        let samples = if has_own || settings.sample == Sample::Own { Sample::ALL } else { &Sample::ALL[..2] };
+        choice(ui, Text::Sample, Text::SampleHelp, &mut settings.sample, samples);
+    }
+    if settings.input == InputKind::Duplication {
+        ui.label(RichText::new(Text::InputDuplicationNote.get()).small().weak());
+    }
+    asked.open_picture = ui.button(Text::OpenPicture.get()).on_hover_text(Text::OpenPictureHelp.get()).clicked();
+    ui.add_space(4.0);
+    section(ui, Text::SectionInput, |ui| input(ui, settings));
+    section(ui, Text::SectionShapes, |ui| shapes(ui, settings));
+    section(ui, Text::SectionHashing, |ui| hashing(ui, settings));
+    section(ui, Text::SectionRules, |ui| rules(ui, settings));
+    section(ui, Text::SectionProjection, |ui| {
+        choice(ui, Text::Projection, Text::ProjectionHelp, &mut settings.projection, Projection::ALL);
+    });
+    asked
+}
+
+fn input(ui: &mut Ui, settings: &mut Settings) {
+    match settings.input {
+        InputKind::Picture => {
+            number(ui, Text::Patch, Text::PatchHelp, &mut settings.patch, 1..=6, 0.05);
+            number(ui, Text::Position, Text::PositionHelp, &mut settings.position, 0.0..=8.0, 0.02);
+        }
+        InputKind::Clusters => {
+            choice(ui, Text::Arrangement, Text::ArrangementHelp, &mut settings.arrangement, Arrangement::ALL);
+            if matches!(settings.arrangement, Arrangement::Clusters | Arrangement::Repeated) {
+                number(ui, Text::Clusters, Text::ClustersHelp, &mut settings.clusters, 1..=1024, 0.1);
+            }
+            if settings.arrangement == Arrangement::Clusters {
+                number(ui, Text::Tightness, Text::TightnessHelp, &mut settings.tightness, 0.0..=1.0, 0.005);
+            }
+        }
+        InputKind::Duplication => number(ui, Text::Noise, Text::NoiseHelp, &mut settings.noise, 0.0..=4.0, 0.01),
+    }
+    number(ui, Text::Sharpness, Text::SharpnessHelp, &mut settings.sharpness, 0.0..=10_000.0, 2.0);
+}
+
+fn shapes(ui: &mut Ui, settings: &mut Settings) {
+    number(ui, Text::Heads, Text::HeadsHelp, &mut settings.heads, 1..=16, 0.05);
+    number(ui, Text::Width, Text::WidthHelp, &mut settings.d, 1..=128, 0.2);
+    number(ui, Text::Seed, Text::SeedHelp, &mut settings.seed, 0..=u32::MAX, 0.1);
+    if ui.button(Text::NewSeed.get()).on_hover_text(Text::NewSeedHelp.get()).clicked() {
+        settings.seed = settings.seed.wrapping_add(1);
+    }
+    if !matches!(settings.method, Method::Lsh | Method::Linformer) {
+        choice(ui, Text::FullWay, Text::FullWayHelp, &mut settings.method, &Method::ALL[..3]);
+    }
+    switch(ui, Text::SharedQk, Text::SharedQkHelp, &mut settings.shared_qk);
+}
+
+fn hashing(ui: &mut Ui, settings: &mut Settings) {
+    let mut free = chunk_is_free(settings);
+    if switch(ui, Text::FreeChunk, Text::FreeChunkHelp, &mut free) {
+        let (chunk, buckets) = (settings.chunk_len(), settings.bucket_count());
+        (settings.chunk, settings.buckets) = (Some(chunk), free.then_some(buckets));
+    }
+    if free {
+        let mut chunk = settings.chunk_len();
+        number(ui, Text::Chunk, Text::ChunkHelp, &mut chunk, 1..=MAX_N, 0.2);
+        settings.chunk = Some(chunk);
+    }
+    choice(ui, Text::Hash, Text::HashHelp, &mut settings.hash, Hash::ALL);
+    let columns = |factors: &[u32]| grouped(factors.iter().map(|factor| u64::from(factor / 2)).sum());
+    let plain = settings.bucket_count();
+    let cost = match settings.bucket_factors().as_slice() {
+        [a, b] => fill(
+            Text::HashCostFactorised,
+            &[&grouped(plain.into()), &a.to_string(), &b.to_string(), &columns(&[*a, *b]), &columns(&[plain])],
+        ),
+        factors => fill(Text::HashCost, &[&grouped(plain.into()), &columns(factors)]),
+    };
+    ui.label(RichText::new(cost).small().weak());
+    switch(ui, Text::RotationsPerHead, Text::RotationsPerHeadHelp, &mut settings.rotations_per_head);
+}
+
+fn rules(ui: &mut Ui, settings: &mut Settings) {
+    let asks_for_itself = settings.input == InputKind::Duplication;
+    let rule = &mut settings.semantics;
+    switch(ui, Text::Causal, Text::CausalHelp, &mut rule.causal);
+    let factor = if let ScoreScale::Value(factor) = rule.score_scale { factor } else { 0.5 };
+    let scales = [
+        (ScoreScale::InverseSqrtD, Text::ScaleInverseSqrtD),
+        (ScoreScale::One, Text::ScaleOne),
+        (ScoreScale::Value(factor), Text::ScaleValue),
+    ];
+    select(ui, Text::Scale, Text::ScaleHelp, &mut rule.score_scale, &scales);
+    if let ScoreScale::Value(factor) = &mut rule.score_scale {
+        number(ui, Text::ScaleFactor, Text::ScaleHelp, factor, 0.0..=1000.0, 0.01);
+    }
+    choice(ui, Text::KeyNorm, Text::KeyNormHelp, &mut rule.key_norm, KeyNorm::ALL);
+    if rule.key_norm != KeyNorm::None {
+        number(ui, Text::KeyNormEps, Text::KeyNormEpsHelp, &mut rule.key_norm_eps, 0.0..=1.0, 1e-4);
+    }
+    if asks_for_itself {
+        ui.label(RichText::new(Text::SelfNever.get()).small().weak());
+    } else {
+        let score = if let SelfRule::Value(score) = rule.self_rule { score } else { -1e5 };
+        let rules = [
+            (SelfRule::Value(score), Text::SelfValue),
+            (SelfRule::Include, Text::SelfInclude),
+            (SelfRule::Exclude, Text::SelfExclude),
+        ];
+        select(ui, Text::SelfPair, Text::SelfPairHelp, &mut rule.self_rule, &rules);
+        if let SelfRule::Value(score) = &mut rule.self_rule {
+            number(ui, Text::SelfScore, Text::SelfPairHelp, score, -1e6..=1e6, 100.0);
+        }
+    }
+    switch(ui, Text::SameBucket, Text::SameBucketHelp, &mut rule.same_bucket);
+    number(ui, Text::Before, Text::BeforeHelp, &mut rule.chunks_before, 0..=8, 0.05);
+    number(ui, Text::After, Text::AfterHelp, &mut rule.chunks_after, 0..=8, 0.05);
+    choice(ui, Text::Wrap, Text::WrapHelp, &mut rule.wrap, Wrap::ALL);
+    switch(ui, Text::PairCount, Text::PairCountHelp, &mut rule.pair_count);
+    if rule.pair_count {
+        number(ui, Text::PairCountEps, Text::PairCountEpsHelp, &mut rule.pair_count_eps, 0.0..=1.0, 1e-3);
+    }
+}
+
+fn section(ui: &mut Ui, name: Text, contents: impl FnOnce(&mut Ui)) {
+    egui::CollapsingHeader::new(name.get()).id_salt(name).show(ui, contents);
+}
+
+/// A row of a name on the left and a control on the right.
+fn row(ui: &mut Ui, name: Text, help: Text, control: impl FnOnce(&mut Ui) -> Response) {
+    ui.horizontal(|ui| {
+        let label = ui.label(name.get()).on_hover_text(help.get());
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            control(ui).labelled_by(label.id).on_hover_text(help.get());
+        });
+    });
+}
+
+fn number<N: Numeric>(ui: &mut Ui, name: Text, help: Text, value: &mut N, range: RangeInclusive<N>, speed: f64) {
+    let control = DragValue::new(value).range(range).speed(speed).update_while_editing(false);
+    // Epsilons are far below the decimals that are shown otherwise.
+    let tiny = |value: f64| value != 0.0 && value.abs() < 1e-3;
+    let control = control.custom_formatter(move |value, decimals| match value {
+        value if tiny(value) => format!("{value:e}"),
+        value => format!("{value:.*}", decimals.end().min(&4)).trim_end_matches(".0000").to_owned(),
+    });
+    row(ui, name, help, |ui| ui.add(control));
+}
+
+fn switch(ui: &mut Ui, name: Text, help: Text, value: &mut bool) -> bool {
+    ui.checkbox(value, name.get()).on_hover_text(help.get()).changed()
+}
+
+/// A menu of a [`Choice`] with the screen's names.
+fn choice<C: Choice + Named>(ui: &mut Ui, name: Text, help: Text, value: &mut C, all: &[(C, &str)]) {
+    let named: Vec<(C, Text)> = all.iter().map(|(choice, _)| (*choice, choice.name())).collect();
+    select(ui, name, help, value, &named);
+}
+
+fn select<C: Copy + PartialEq>(ui: &mut Ui, name: Text, help: Text, value: &mut C, all: &[(C, Text)]) {
+    row(ui, name, help, |ui| {
+        let shown = all.iter().find(|(choice, _)| choice == value).map_or("", |(_, text)| text.get());
+        let menu = ComboBox::from_id_salt(name).selected_text(shown).truncate();
+        let menu = menu.show_ui(ui, |ui| {
+            for (choice, text) in all {
+                ui.selectable_value(value, *choice, text.get());
+            }
+        });
+        menu.response
+    });
+}
+
+/// The name of a choice on the screen.
+trait Named {
+    fn name(self) -> Text;
+}
+
+macro_rules! named {
+    ($($kind:ident { $($choice:ident => $text:ident),+ })+) => {
+        $(impl Named for $kind {
+            fn name(self) -> Text {
+                match self { $(Self::$choice => Text::$text),+ }
+            }
+        })+
+    };
+}
+
+named! {
+    InputKind { Picture => InputPicture, Clusters => InputClusters, Duplication => InputDuplication }
+    Sample { Astronaut => SampleAstronaut, Cat => SampleCat, Own => SampleOwn }
+    Arrangement {
+        Clusters => ArrangementClusters, Identical => ArrangementIdentical,
+        Repeated => ArrangementRepeated, Isotropic => ArrangementIsotropic
+    }
+    Method {
+        Full => FullOnline, FullRowwise => FullRowwise, FullMaterialized => FullMaterialized,
+        Lsh => TabLsh, Linformer => TabLinformer
+    }
+    Hash { Auto => HashAuto, Plain => HashPlain, Factorised => HashFactorised }
+    Projection { Mean => ProjectionMean, Gaussian => ProjectionGaussian }
+    KeyNorm { None => KeyNormNone, L2Max => KeyNormMax, L2Rms => KeyNormRms }
+    Wrap { None => WrapNone, InRound => WrapInRound, AcrossRounds => WrapAcross }
+}

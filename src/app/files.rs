@@ -1,0 +1,54 @@
+//! Pictures from outside: the shipped photographs, files that the user opens or drops.
+
+use super::text::{Text, fill};
+use crate::inputs::{self, Picture};
+use crate::settings::Sample;
+use egui::DroppedFileHandle;
+
+/// The bytes of a shipped photograph.
+///
+/// # Errors
+/// In words, when it cannot be loaded.
+pub async fn sample(sample: Sample) -> Result<Vec<u8>, String> {
+    #[cfg(not(target_arch = "wasm32"))]
+    let bytes = inputs::sample_bytes(sample).map(<[u8]>::to_vec).ok_or_else(String::new);
+    #[cfg(target_arch = "wasm32")]
+    let bytes = match inputs::sample_path(sample) {
+        Some(path) => fetch(path).await.map_err(|error| format!("{error:?}")),
+        None => Err(String::new()),
+    };
+    bytes.map_err(|why| fill(Text::SampleMissing, &[&why]))
+}
+
+#[cfg(target_arch = "wasm32")]
+async fn fetch(path: &str) -> Result<Vec<u8>, wasm_bindgen::JsValue> {
+    use wasm_bindgen::JsCast;
+    use wasm_bindgen_futures::JsFuture;
+    let window = web_sys::window().ok_or("no window")?;
+    let response: web_sys::Response = JsFuture::from(window.fetch_with_str(path)).await?.dyn_into()?;
+    if !response.ok() {
+        return Err(response.status().into());
+    }
+    let buffer = JsFuture::from(response.array_buffer()?).await?;
+    Ok(js_sys::Uint8Array::new(&buffer).to_vec())
+}
+
+/// Lets the user choose a picture; `None` when nothing was chosen.
+pub async fn pick() -> Option<Result<Picture, String>> {
+    let dialog = rfd::AsyncFileDialog::new().add_filter(Text::Pictures.get(), &["png", "jpg", "jpeg"]);
+    let bytes = dialog.pick_file().await?.read().await;
+    Some(decode(&bytes))
+}
+
+/// Reads a picture that was dropped on the window.
+pub async fn dropped(file: DroppedFileHandle) -> Option<Result<Picture, String>> {
+    #[cfg(not(target_arch = "wasm32"))]
+    let bytes = file.bytes();
+    #[cfg(target_arch = "wasm32")]
+    let bytes = file.bytes_async().await;
+    Some(bytes.map_err(|why| fill(Text::FileUnreadable, &[&why])).and_then(|bytes| decode(&bytes)))
+}
+
+fn decode(bytes: &[u8]) -> Result<Picture, String> {
+    Picture::decode(bytes).map_err(|error| fill(Text::NoPicture, &[&error.to_string()]))
+}

@@ -1,0 +1,645 @@
+//! The worker: one future at a time, polled once a frame. The newest settings win, and what was
+//! asked for before is dropped, which cancels it between two slices.
+//!
+//! What is on the screen stays consistent: settings, input and outcomes of one [`Stage`] belong
+//! together. New settings make a new stage, which takes the screen over when the method on the
+//! screen has its outcome.
+
+use super::files;
+use super::scene::{Answer, Missing, Question, Scene};
+use super::text::{Text, fill};
+use crate::gpu::run::Progress;
+use crate::gpu::{Fault, Gpu};
+use crate::inputs::{self, Input, Picture};
+use crate::lab::{self, LabError, Run};
+use crate::outcome::Outcome;
+use crate::semantics::Semantics;
+use crate::settings::{InputKind, Method, Sample, Settings};
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use web_time::Instant;
+
+/// The methods that are compared, in the order of the tabs.
+pub const FAMILIES: [Method; 3] = [Method::Full, Method::Lsh, Method::Linformer];
+/// Exact attention that takes longer than this runs only when asked.
+const PUT_OFF_MS: f64 = 3000.0;
+/// Settings that change again within this time are not run.
+const SETTLE: Duration = Duration::from_millis(60);
+/// A frame gives the worker about this long.
+const FRAME: Duration = Duration::from_millis(8);
+/// Answers kept for a view that asks again.
+const KEPT_ANSWERS: usize = 32;
+
+/// The method whose pipeline a tab shows: the three ways of full attention are one.
+pub fn family(method: Method) -> Method {
+    match method {
+        Method::Full | Method::FullRowwise | Method::FullMaterialized => Method::Full,
+        Method::Lsh | Method::Linformer => method,
+    }
+}
+
+fn slot(method: Method) -> usize {
+    match family(method) {
+        Method::Lsh => 1,
+        Method::Linformer => 2,
+        _ => 0,
+    }
+}
+
+type Slot = Result<Rc<Outcome>, Missing>;
+
+/// Settings, the input that they make and the outcomes of the three methods on it.
+struct Stage {
+    settings: Settings,
+    input: Option<Rc<Input>>,
+    slots: [Slot; 3],
+}
+
+impl Stage {
+    fn current(&self) -> &Slot {
+        &self.slots[slot(self.settings.method)]
+    }
+
+    /// What answers are about: the settings that the outcome on the screen depends on, and its input.
+    fn subject(&self) -> Option<Subject> {
+        let outcome = self.current().as_ref().ok()?;
+        Some(Subject { settings: outcome.settings.clone(), input: self.input.clone()? })
+    }
+}
+
+#[derive(Clone)]
+struct Subject {
+    settings: Settings,
+    input: Rc<Input>,
+}
+
+impl PartialEq for Subject {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings && Rc::ptr_eq(&self.input, &other.input)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Job {
+    Build,
+    Run(Method),
+    Ask(Question),
+}
+
+enum Done {
+    Built(Result<(Input, Option<Rc<Picture>>), String>),
+    Ran(Box<Result<Run, LabError>>),
+    Answered(Result<Answer, LabError>),
+}
+
+struct Task {
+    job: Job,
+    future: Pin<Box<dyn Future<Output = Done>>>,
+    progress: Rc<Progress>,
+    since: Instant,
+}
+
+/// When the worker wants to be polled again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    Never,
+    NextFrame,
+    After(Duration),
+}
+
+/// The run of the method on the screen, which stays on the device to answer questions. A question
+/// borrows it and gives it back even when it is dropped half-way.
+#[derive(Clone, Default)]
+struct Berth(Rc<Cell<Option<Run>>>);
+
+struct Borrowed {
+    run: Option<Run>,
+    berth: Berth,
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        self.berth.0.set(self.run.take());
+    }
+}
+
+pub struct Session {
+    gpu: Rc<Gpu>,
+    /// On the screen; its input is there.
+    shown: Option<Stage>,
+    /// What new settings make; takes over from `shown`.
+    next: Option<Stage>,
+    /// Which of the three ways the exact method takes.
+    full_way: Method,
+    /// The shipped photograph that was loaded last, and the user's own.
+    sample: Option<(Sample, Rc<Picture>)>,
+    own: Option<Rc<Picture>>,
+    task: Option<Task>,
+    /// Nothing starts before this: settings that still move are not run.
+    due: Instant,
+    berth: Berth,
+    berthed: Option<Subject>,
+    /// Asked by the views of the last frame, oldest first.
+    asked: Vec<Question>,
+    answers: Vec<(Question, Answer)>,
+    answered: Option<Subject>,
+    /// Runs although it takes long.
+    forced: Option<Settings>,
+    cancelled: bool,
+    cancelled_slot: Missing,
+    failure: Option<String>,
+    fault: Option<Fault>,
+}
+
+impl Session {
+    pub fn new(gpu: Gpu, settings: Settings) -> Self {
+        let mut session = Self {
+            gpu: Rc::new(gpu),
+            shown: None,
+            next: None,
+            full_way: Method::Full,
+            sample: None,
+            own: None,
+            task: None,
+            due: Instant::now(),
+            berth: Berth::default(),
+            berthed: None,
+            asked: Vec::new(),
+            answers: Vec::new(),
+            answered: None,
+            forced: None,
+            cancelled: false,
+            cancelled_slot: Missing::Failed(Text::Cancelled.get().to_owned()),
+            failure: None,
+            fault: None,
+        };
+        session.change(settings);
+        session
+    }
+
+    pub fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    /// Which of the three ways exact attention takes.
+    pub fn full_way(&self) -> Method {
+        self.full_way
+    }
+
+    /// Takes new settings, which must be valid; outcomes that they do not touch are kept.
+    pub fn change(&mut self, settings: Settings) {
+        if family(settings.method) == Method::Full {
+            self.full_way = settings.method;
+        }
+        let input = self.stages().find(|stage| input_key(&stage.settings) == input_key(&settings));
+        let input = input.and_then(|stage| stage.input.clone());
+        let slots = FAMILIES.map(|method| {
+            let key = self.key(&settings, method);
+            let kept = |stage: &Stage| {
+                let same = stage.input.as_ref().zip(input.as_ref()).is_some_and(|(a, b)| Rc::ptr_eq(a, b));
+                let outcome = stage.slots[slot(method)].as_ref().ok()?;
+                (same && outcome.settings == key).then(|| outcome.clone())
+            };
+            self.stages().find_map(kept).ok_or(Missing::Soon)
+        });
+        self.begin(Stage { settings, input, slots });
+        self.due = Instant::now() + SETTLE;
+    }
+
+    /// The user's own picture, for `sample = own`.
+    pub fn open(&mut self, picture: Picture) {
+        self.own = Some(Rc::new(picture));
+        let shows_own = |stage: &Stage| stage.settings.input == InputKind::Picture && stage.settings.sample == Sample::Own;
+        if let Some(settings) = self.target().filter(|stage| shows_own(stage)).map(|stage| stage.settings.clone()) {
+            self.begin(Stage { settings, input: None, slots: soon() });
+        }
+    }
+
+    pub fn has_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    fn begin(&mut self, stage: Stage) {
+        self.task = None;
+        self.failure = None;
+        self.cancelled = false;
+        self.next = Some(stage);
+        self.settle();
+    }
+
+    fn stages(&self) -> impl Iterator<Item = &Stage> {
+        self.next.iter().chain(&self.shown)
+    }
+
+    fn target(&self) -> Option<&Stage> {
+        self.next.as_ref().or(self.shown.as_ref())
+    }
+
+    fn target_mut(&mut self) -> Option<&mut Stage> {
+        self.next.as_mut().or(self.shown.as_mut())
+    }
+
+    /// Runs a method that was put off.
+    pub fn run_now(&mut self, method: Method) {
+        let Some(settings) = self.target().map(|stage| self.key(&stage.settings, method)) else { return };
+        self.forced = Some(settings);
+        self.resume();
+    }
+
+    /// Stops what runs; what there is stays.
+    pub fn cancel(&mut self) {
+        match self.task.take().map(|task| task.job) {
+            Some(Job::Ask(question)) => self.keep(question, Answer::Failed(Text::Cancelled.get().to_owned())),
+            _ => self.cancelled = true,
+        }
+    }
+
+    /// Goes on after [`Session::cancel`].
+    pub fn resume(&mut self) {
+        self.cancelled = false;
+        self.settle();
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    /// Starts over on another device, or on the same one after a fault that it survived.
+    pub fn reopen(&mut self, gpu: Gpu) {
+        self.task = None;
+        self.berth.0.set(None);
+        self.berthed = None;
+        self.gpu = Rc::new(gpu);
+        self.fault = None;
+        if let Some(stage) = self.target_mut() {
+            for slot in stage.slots.iter_mut().filter(|slot| slot.is_err()) {
+                *slot = Err(Missing::Soon);
+            }
+        }
+        self.resume();
+    }
+
+    /// What went wrong with the device.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// Why there is no input for the newest settings.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// True while the screen shows the result of earlier settings.
+    pub fn is_old(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// What runs, how far it is and since when.
+    pub fn running(&self) -> Option<(Job, &Progress, Duration)> {
+        self.task.as_ref().map(|task| (task.job, &*task.progress, task.since.elapsed()))
+    }
+
+    /// Questions of the frame that was just drawn; others are forgotten.
+    pub fn ask(&mut self, questions: &[Question]) {
+        self.asked.retain(|question| questions.contains(question));
+        for question in questions {
+            if !self.asked.contains(question) {
+                self.asked.push(*question);
+            }
+        }
+        if let Some(Task { job: Job::Ask(question), .. }) = &self.task
+            && !self.asked.contains(question)
+        {
+            self.task = None;
+        }
+    }
+
+    pub fn answer(&self, question: Question) -> Option<Answer> {
+        self.answers.iter().rev().find(|(known, _)| *known == question).map(|(_, answer)| answer.clone())
+    }
+
+    /// What the views look at; `None` before the first result.
+    pub fn scene<'a>(&'a self, answer: &'a dyn Fn(Question) -> Option<Answer>) -> Option<Scene<'a>> {
+        let stage = self.shown.as_ref()?;
+        let outcome = |method: Method| match &stage.slots[slot(method)] {
+            Ok(outcome) => Ok(outcome),
+            Err(Missing::Soon) if self.cancelled => Err(&self.cancelled_slot),
+            Err(missing) => Err(missing),
+        };
+        Some(Scene {
+            settings: &stage.settings,
+            input: stage.input.as_ref()?,
+            method: family(stage.settings.method),
+            full: outcome(Method::Full),
+            lsh: outcome(Method::Lsh),
+            linformer: outcome(Method::Linformer),
+            answer,
+            limits: self.gpu.limits,
+            token: None,
+            locked: false,
+            head: 0,
+            round: 0,
+            adapter: &self.gpu.info.name,
+            software: self.gpu.is_software(),
+        })
+    }
+
+    /// True when [`Session::poll`] has something to do.
+    pub fn has_work(&self) -> bool {
+        self.fault.is_none() && (self.task.is_some() || self.choose().is_some())
+    }
+
+    /// Does a frame's share of the work.
+    pub fn poll(&mut self) -> Again {
+        let begun = Instant::now();
+        while begun.elapsed() < FRAME {
+            if self.fault.is_none() {
+                self.fault = self.gpu.fault();
+            }
+            if self.fault.is_some() {
+                self.task = None;
+                return Again::Never;
+            }
+            let Some(task) = &mut self.task else {
+                let wait = self.due.saturating_duration_since(Instant::now());
+                match self.choose() {
+                    None => return Again::Never,
+                    Some(_) if !wait.is_zero() => return Again::After(wait),
+                    Some(job) => self.start(job),
+                }
+                continue;
+            };
+            match task.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(done) => {
+                    let job = task.job;
+                    self.task = None;
+                    self.finish(job, done);
+                }
+                Poll::Pending if cfg!(target_arch = "wasm32") => return Again::NextFrame,
+                Poll::Pending => {
+                    // Waits for the device, but never longer than the frame has.
+                    let timeout = FRAME.saturating_sub(begun.elapsed());
+                    let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(timeout) };
+                    // A timeout is no error here, and a lost device tells by its own callback.
+                    let _ = self.gpu.device.poll(wait);
+                }
+            }
+        }
+        Again::NextFrame
+    }
+
+    /// What to do next.
+    fn choose(&self) -> Option<Job> {
+        let target = self.target()?;
+        let current = family(target.settings.method);
+        if !self.cancelled {
+            if target.input.is_none() {
+                return self.failure.is_none().then_some(Job::Build);
+            }
+            let mut order = std::iter::once(current).chain(FAMILIES.into_iter().filter(|method| *method != current));
+            if let Some(method) = order.find(|method| matches!(target.slots[slot(*method)], Err(Missing::Soon))) {
+                return Some(Job::Run(method));
+            }
+        }
+        // Questions are about what is on the screen.
+        let subject = self.shown.as_ref().filter(|_| self.next.is_none())?.subject()?;
+        let question = self.asked.iter().rev().find(|question| self.answer(**question).is_none())?;
+        let on_device = self.berthed.as_ref() == Some(&subject);
+        if on_device { Some(Job::Ask(*question)) } else { (!self.cancelled).then_some(Job::Run(current)) }
+    }
+
+    fn start(&mut self, job: Job) {
+        let Some(target) = self.target() else { return };
+        let progress = Rc::new(Progress::default());
+        let (gpu, shared) = (self.gpu.clone(), progress.clone());
+        let future: Pin<Box<dyn Future<Output = Done>>> = match job {
+            Job::Build => {
+                let settings = target.settings.clone();
+                let loaded = self.picture(settings.sample);
+                Box::pin(async move { Done::Built(build(&settings, loaded).await) })
+            }
+            Job::Run(method) => {
+                let Some(input) = target.input.clone() else { return };
+                let settings = self.key(&target.settings, method);
+                if method == family(target.settings.method) {
+                    self.berth.0.set(None);
+                    self.berthed = None;
+                }
+                Box::pin(async move { Done::Ran(Box::new(Run::new(&gpu, &settings, &input, &shared).await)) })
+            }
+            Job::Ask(question) => {
+                let mut borrowed = Borrowed { run: self.berth.0.take(), berth: self.berth.clone() };
+                Box::pin(async move {
+                    let Some(run) = &mut borrowed.run else {
+                        return Done::Answered(Ok(Answer::Failed(Text::Cancelled.get().to_owned())));
+                    };
+                    Done::Answered(answer(run, &gpu, question, &shared).await)
+                })
+            }
+        };
+        self.task = Some(Task { job, future, progress, since: Instant::now() });
+    }
+
+    fn picture(&self, sample: Sample) -> Option<Rc<Picture>> {
+        match sample {
+            Sample::Own => self.own.clone(),
+            _ => self.sample.as_ref().filter(|(loaded, _)| *loaded == sample).map(|(_, picture)| picture.clone()),
+        }
+    }
+
+    fn finish(&mut self, job: Job, done: Done) {
+        match (job, done) {
+            (_, Done::Built(Ok((input, picture)))) => {
+                let Some(target) = self.target_mut() else { return };
+                target.input = Some(Rc::new(input));
+                let sample = target.settings.sample;
+                if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
+                    self.sample = Some((sample, picture));
+                }
+            }
+            (_, Done::Built(Err(why))) => self.failure = Some(why),
+            (Job::Run(method), Done::Ran(result)) => self.ran(method, *result),
+            (Job::Ask(question), Done::Answered(result)) => {
+                let answer = result.unwrap_or_else(|error| Answer::Failed(self.told(error)));
+                self.keep(question, answer);
+            }
+            _ => {}
+        }
+        self.settle();
+    }
+
+    fn ran(&mut self, method: Method, result: Result<Run, LabError>) {
+        let told = match result {
+            Ok(run) => Ok(run),
+            Err(error) => Err(self.told(error)),
+        };
+        let berth = self.berth.clone();
+        let Some(target) = self.target_mut() else { return };
+        let on_screen = family(target.settings.method) == method;
+        let slot = &mut target.slots[slot(method)];
+        let run = match told {
+            Ok(run) => run,
+            Err(why) => {
+                *slot = Err(Missing::Failed(why));
+                return;
+            }
+        };
+        // A run that was repeated for its buffers alone changes nothing on the screen.
+        if slot.is_err() {
+            *slot = Ok(run.outcome.clone());
+        }
+        if on_screen {
+            let subject = target.subject();
+            berth.0.set(Some(run));
+            self.berthed = subject;
+        }
+    }
+
+    /// The words of an error; a fault is remembered.
+    fn told(&mut self, error: LabError) -> String {
+        let words = error.to_string();
+        if let LabError::Fault(fault) = error {
+            self.fault = Some(fault);
+        }
+        words
+    }
+
+    fn keep(&mut self, question: Question, answer: Answer) {
+        if self.answers.len() >= KEPT_ANSWERS {
+            let asked = &self.asked;
+            let oldest = self.answers.iter().position(|(known, _)| !asked.contains(known)).unwrap_or(0);
+            self.answers.remove(oldest);
+        }
+        self.answers.push((question, answer));
+    }
+
+    /// Puts off what takes long, lets the next stage take the screen over, and forgets answers about
+    /// what is no longer there.
+    fn settle(&mut self) {
+        let judged = self.judge();
+        if let (Some(missing), Some(target)) = (judged, self.target_mut()) {
+            target.slots[slot(Method::Full)] = Err(missing);
+        }
+        let ready = |stage: &Stage| stage.input.is_some() && !matches!(stage.current(), Err(Missing::Soon));
+        if self.next.as_ref().is_some_and(ready) {
+            self.shown = self.next.take();
+        }
+        let subject = self.shown.as_ref().and_then(Stage::subject);
+        if subject != self.answered {
+            self.answers.clear();
+            self.answered = subject;
+        }
+    }
+
+    /// Whether exact attention is to wait until it is asked for; the pace is known better after each
+    /// run, so it is judged again.
+    fn judge(&self) -> Option<Missing> {
+        let target = self.target()?;
+        let input = target.input.as_ref()?;
+        if !matches!(target.slots[slot(Method::Full)], Err(Missing::Soon | Missing::PutOff { .. })) {
+            return None;
+        }
+        let settings = self.key(&target.settings, Method::Full);
+        let dims = input.problem.dims;
+        let plan = lab::plan(&dims, &lab::measured(&settings, &dims), self.gpu.limits);
+        // What is refused takes no time to say so.
+        let ms = plan.map_or(0.0, |plan| self.gpu.estimate_ms(&plan));
+        let waits = ms > PUT_OFF_MS && self.forced.as_ref() != Some(&settings);
+        Some(if waits { Missing::PutOff { seconds: ms / 1e3 } } else { Missing::Soon })
+    }
+
+    /// The settings that the outcome of a method depends on; all others have their default.
+    fn key(&self, settings: &Settings, method: Method) -> Settings {
+        let key = input_key(settings);
+        match method {
+            Method::Lsh => Settings {
+                method,
+                rounds: settings.rounds,
+                buckets: settings.buckets,
+                chunk: settings.chunk,
+                hash: settings.hash,
+                rotations_per_head: settings.rotations_per_head,
+                semantics: settings.semantics,
+                ..key
+            },
+            Method::Linformer => Settings { method, k: settings.k, ..key },
+            Method::Full | Method::FullRowwise | Method::FullMaterialized => {
+                let rule = settings.semantics;
+                let shared = Semantics {
+                    score_scale: rule.score_scale,
+                    key_norm: rule.key_norm,
+                    key_norm_eps: rule.key_norm_eps,
+                    self_rule: rule.self_rule,
+                    ..Semantics::PAPER
+                };
+                let semantics = if settings.shared_qk { shared } else { Semantics::PAPER };
+                Settings {
+                    method: self.full_way,
+                    shared_qk: settings.shared_qk,
+                    semantics: Semantics { causal: rule.causal, ..semantics },
+                    ..key
+                }
+            }
+        }
+    }
+}
+
+fn soon() -> [Slot; 3] {
+    FAMILIES.map(|_| Err(Missing::Soon))
+}
+
+/// The settings that the input depends on; all others have their default.
+fn input_key(settings: &Settings) -> Settings {
+    let key = Settings {
+        input: settings.input,
+        n: settings.n,
+        heads: settings.heads,
+        d: settings.d,
+        seed: settings.seed,
+        sharpness: settings.sharpness,
+        projection: settings.projection,
+        ..Settings::default()
+    };
+    match settings.input {
+        InputKind::Picture => {
+            Settings { sample: settings.sample, patch: settings.patch, position: settings.position, ..key }
+        }
+        InputKind::Clusters => Settings {
+            arrangement: settings.arrangement,
+            clusters: settings.clusters,
+            tightness: settings.tightness,
+            ..key
+        },
+        InputKind::Duplication => Settings { noise: settings.noise, ..key },
+    }
+}
+
+async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Result<(Input, Option<Rc<Picture>>), String> {
+    let picture = match loaded {
+        None if settings.input == InputKind::Picture && settings.sample != Sample::Own => {
+            let bytes = files::sample(settings.sample).await?;
+            Some(Rc::new(Picture::decode(&bytes).map_err(|error| error.to_string())?))
+        }
+        loaded => loaded,
+    };
+    let input = inputs::build(settings, picture.as_deref()).await;
+    let input = input.map_err(|error| fill(Text::NoInput, &[&error.to_string()]))?;
+    Ok((input, picture))
+}
+
+async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Progress) -> Result<Answer, LabError> {
+    Ok(match question {
+        Question::PairMap { head, window } => Answer::Map(Rc::new(run.pair_map(gpu, head, window, progress).await?)),
+        Question::WeightMap { which, head, window } => {
+            Answer::Map(Rc::new(run.weight_map(gpu, which, head, window, progress).await?))
+        }
+        Question::Row { head, query } => Answer::Row(Rc::new(run.row(gpu, head, query, progress).await?)),
+        Question::Sparsity { head } => Answer::Sparsity(Rc::new(run.sparsity(gpu, head, progress).await?)),
+        Question::Strongest { head, count } => {
+            Answer::Strongest(Rc::new(run.strongest(gpu, head, count, progress).await?))
+        }
+    })
+}

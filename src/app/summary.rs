@@ -1,0 +1,88 @@
+//! The result on the screen in sentences, for screen readers and for tests.
+
+use super::scene::{Missing, Scene};
+use super::text::{Text, fill};
+use super::views::format;
+use super::views::ticks::grouped;
+use crate::outcome::Outcome;
+use crate::plan::bytes_in_words;
+use crate::settings::{InputKind, Method};
+
+/// The name of a method on its tab.
+pub fn method_name(method: Method) -> Text {
+    match method {
+        Method::Lsh => Text::TabLsh,
+        Method::Linformer => Text::TabLinformer,
+        Method::Full | Method::FullRowwise | Method::FullMaterialized => Text::TabFull,
+    }
+}
+
+pub fn input_name(input: InputKind) -> Text {
+    match input {
+        InputKind::Picture => Text::InputPicture,
+        InputKind::Clusters => Text::InputClusters,
+        InputKind::Duplication => Text::InputDuplication,
+    }
+}
+
+/// The sentences about one scene.
+pub fn of_scene(scene: &Scene<'_>) -> String {
+    let mut sentences = match scene.current() {
+        Ok(outcome) => of_outcome(outcome),
+        Err(missing) => vec![fill(Text::SummaryMissing, &[method_name(scene.method).get(), &why(missing)])],
+    };
+    if let (true, Some(token)) = (scene.locked, scene.token) {
+        sentences.push(fill(Text::SummaryLocked, &[&grouped(token.into())]));
+    }
+    sentences.join(" ")
+}
+
+fn why(missing: &Missing) -> String {
+    match missing {
+        Missing::Soon => Text::SummarySoon.get().to_owned(),
+        Missing::PutOff { seconds } => fill(Text::SummaryPutOff, &[&format::time(seconds * 1e3)]),
+        Missing::Failed(why) => why.clone(),
+    }
+}
+
+fn of_outcome(outcome: &Outcome) -> Vec<String> {
+    let (settings, figures) = (&outcome.settings, &outcome.figures);
+    let mut sentences = vec![fill(
+        Text::SummaryMethod,
+        &[
+            method_name(settings.method).get(),
+            input_name(settings.input).get(),
+            &grouped(settings.n.into()),
+            &settings.heads.to_string(),
+            &settings.d.to_string(),
+        ],
+    )];
+    match settings.method {
+        Method::Lsh => sentences.push(fill(
+            Text::SummaryLsh,
+            &[
+                &settings.rounds.to_string(),
+                &grouped(settings.bucket_count().into()),
+                &grouped(settings.chunk_len().into()),
+            ],
+        )),
+        Method::Linformer => {
+            sentences.push(fill(Text::SummaryLinformer, &[&grouped(settings.projected_len().into())]));
+        }
+        _ => {}
+    }
+    let counted = if settings.method == Method::Linformer { Text::SummaryProducts } else { Text::SummaryPairs };
+    sentences.push(fill(counted, &[&grouped(figures.pairs), &format::percent(figures.share)]));
+    sentences.push(fill(Text::SummaryError, &[&format::percent(figures.error)]));
+    let mut share = |text: Text, value: Option<f64>| {
+        sentences.extend(value.map(|value| fill(text, &[&format::percent(value)])));
+    };
+    share(Text::SummaryRecall, figures.recall);
+    share(Text::SummaryAccuracy, figures.accuracy);
+    sentences.extend(figures.sampled.map(|queries| fill(Text::SummarySampled, &[&grouped(queries.into())])));
+    sentences.push(fill(
+        Text::SummaryCost,
+        &[&format::time(outcome.ms), &bytes_in_words(outcome.peak_bytes), &outcome.adapter],
+    ));
+    sentences
+}

@@ -1,0 +1,135 @@
+//! Where q, k and v come from: a picture, points on a sphere, or the duplication task.
+//!
+//! Every q has length [`Settings::sharpness`] and every k is the same direction at length 1, as
+//! Reformer's shared QK has it, so that `softmax(q k^T / sqrt d)` and LSH attention see the same
+//! logits, the self rule apart. A zero vector stays zero. All is seeded and made without the
+//! platform's own sine, cosine and logarithm.
+
+pub mod duplication;
+pub mod picture;
+pub mod points;
+mod rows;
+
+pub use duplication::DuplicationInput;
+pub use picture::{Picture, PictureInput};
+pub use points::PointsInput;
+
+use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::settings::{InputKind, Projection, Sample, Settings};
+use rows::Rows;
+use std::fmt;
+
+/// What attention is computed on, and what the views need beyond q, k and v.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub problem: Problem,
+    pub shown: Shown,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shown {
+    Picture(PictureInput),
+    Points(PointsInput),
+    Duplication(DuplicationInput),
+}
+
+/// Makes the input that the settings ask for; `picture` is needed by [`InputKind::Picture`] alone.
+///
+/// Yields every few milliseconds, so that a page stays alive.
+///
+/// # Errors
+/// When the picture is missing, or the sequence too short for the duplication task.
+pub async fn build(settings: &Settings, picture: Option<&Picture>) -> Result<Input, InputError> {
+    match settings.input {
+        InputKind::Picture => Ok(picture::build(settings, picture.ok_or(InputError::NoPicture)?).await),
+        InputKind::Clusters => Ok(points::build(settings).await),
+        InputKind::Duplication => duplication::build(settings).await,
+    }
+}
+
+/// The sizes of the input that [`build`] makes, for plans that are made before it.
+pub fn dims(settings: &Settings) -> Dims {
+    let (k_heads, d_v) = match settings.input {
+        InputKind::Picture => (settings.heads, settings.patch * settings.patch * 3),
+        InputKind::Clusters => (1, settings.d),
+        InputKind::Duplication => (settings.heads, duplication::CODE_WIDTH as u32),
+    };
+    Dims { n_q: settings.n, n_kv: settings.n, heads: settings.heads, k_heads, v_heads: 1, d: settings.d, d_v }
+}
+
+fn problem(settings: &Settings, rows: Rows, v: Vec<f32>) -> Problem {
+    Problem {
+        dims: dims(settings),
+        q: rows.q,
+        k: rows.k,
+        v,
+        rotations: Rotations::Seeded(settings.seed),
+        projections: match settings.projection {
+            Projection::Mean => Projections::Mean,
+            Projection::Gaussian => Projections::Gaussian(settings.seed),
+        },
+    }
+}
+
+/// `|out - exact|` of each row of two outputs `[n, d_v]`, for an error drawn as a picture.
+pub fn row_errors(out: &[f32], exact: &[f32], d_v: usize) -> Vec<f32> {
+    let row_error = |(a, b): (&[f32], &[f32])| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt();
+    out.chunks_exact(d_v).zip(exact.chunks_exact(d_v)).map(row_error).collect()
+}
+
+/// Where a shipped photograph lies, relative to the page; `None` for the user's own.
+pub fn sample_path(sample: Sample) -> Option<&'static str> {
+    match sample {
+        Sample::Astronaut => Some("samples/astronaut.jpg"),
+        Sample::Cat => Some("samples/cat.jpg"),
+        Sample::Own => None,
+    }
+}
+
+/// The bytes of a shipped photograph; `None` for the user's own. The page fetches
+/// [`sample_path`] instead.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn sample_bytes(sample: Sample) -> Option<&'static [u8]> {
+    match sample {
+        Sample::Astronaut => Some(include_bytes!("../../web/samples/astronaut.jpg")),
+        Sample::Cat => Some(include_bytes!("../../web/samples/cat.jpg")),
+        Sample::Own => None,
+    }
+}
+
+/// Why there is no input, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputError {
+    NoPicture,
+    /// The bytes are neither PNG nor JPEG.
+    NotAPicture,
+    /// The file is damaged; the decoder's words.
+    Damaged(String),
+    TooLarge {
+        width: u32,
+        height: u32,
+    },
+    /// 0w0w needs four positions.
+    TooShort(u32),
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPicture => f.write_str("no picture has been opened; choose a sample or a PNG or JPEG file"),
+            Self::NotAPicture => f.write_str("the file is neither PNG nor JPEG; choose a picture of one of these"),
+            Self::Damaged(why) => write!(f, "the picture cannot be decoded ({why}); choose another file"),
+            Self::TooLarge { width, height } => write!(
+                f,
+                "the picture has {width} x {height} pixels, allowed are {} million in all and {} a side; scale it down",
+                picture::MAX_PIXELS / 1_000_000,
+                picture::MAX_SIDE
+            ),
+            Self::TooShort(n) => {
+                write!(f, "the duplication task 0w0w needs 4 positions or more, not {n}; choose a longer sequence")
+            }
+        }
+    }
+}
+
+impl std::error::Error for InputError {}
