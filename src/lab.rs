@@ -115,12 +115,7 @@ impl Run {
     ///
     /// # Errors
     /// When the device cannot hold it, or fails.
-    pub async fn new(
-        gpu: &Gpu,
-        settings: &Settings,
-        input: &Rc<Input>,
-        progress: &Progress,
-    ) -> Result<Self, LabError> {
+    pub async fn new(gpu: &Gpu, settings: &Settings, input: &Rc<Input>, progress: &Progress) -> Result<Self, LabError> {
         let dims = input.problem.dims;
         let measured = measured(settings, &dims);
         let plan = plan(&dims, &measured, gpu.limits)?;

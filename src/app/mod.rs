@@ -527,7 +527,8 @@ impl App {
         if ui.input(|input| input.raw.hovered_files.is_empty()) {
             return;
         }
-        let painter = ui.ctx().layer_painter(egui::LayerId::new(egui::Order::Foreground, egui::Id::unique("drop hint")));
+        let painter =
+            ui.ctx().layer_painter(egui::LayerId::new(egui::Order::Foreground, egui::Id::unique("drop hint")));
         let screen = ui.ctx().content_rect();
         painter.rect_filled(screen, 0.0, Color32::from_black_alpha(180));
         let font = egui::TextStyle::Heading.resolve(ui.style());
@@ -535,8 +536,10 @@ impl App {
     }
 
     fn obey_all(&mut self, ctx: &egui::Context, commands: Vec<Command>) {
-        let asked: Vec<Question> =
-            commands.iter().filter_map(|c| if let Command::Ask(question) = c { Some(*question) } else { None }).collect();
+        let asked: Vec<Question> = commands
+            .iter()
+            .filter_map(|c| if let Command::Ask(question) = c { Some(*question) } else { None })
+            .collect();
         let hovered = self.hovered.take();
         let answer = |_| None;
         let scene = self.session.as_ref().ok().and_then(|session| session.scene(&answer));

@@ -21,14 +21,29 @@ pub enum View {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Question {
     /// Computed pairs, from all pairs.
-    PairMap { head: u32, window: Window },
+    PairMap {
+        head: u32,
+        window: Window,
+    },
     /// Weights from sampled rows.
-    WeightMap { which: Weights, head: u32, window: Window },
+    WeightMap {
+        which: Weights,
+        head: u32,
+        window: Window,
+    },
     /// One query's weights on every key.
-    Row { head: u32, query: u32 },
-    Sparsity { head: u32 },
+    Row {
+        head: u32,
+        query: u32,
+    },
+    Sparsity {
+        head: u32,
+    },
     /// The output when only the strongest keys are kept.
-    Strongest { head: u32, count: u32 },
+    Strongest {
+        head: u32,
+        count: u32,
+    },
 }
 
 #[derive(Clone)]

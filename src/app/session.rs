@@ -212,7 +212,8 @@ impl Session {
     /// The user's own picture, for `sample = own`.
     pub fn open(&mut self, picture: Picture) {
         self.own = Some(Rc::new(picture));
-        let shows_own = |stage: &Stage| stage.settings.input == InputKind::Picture && stage.settings.sample == Sample::Own;
+        let shows_own =
+            |stage: &Stage| stage.settings.input == InputKind::Picture && stage.settings.sample == Sample::Own;
         if let Some(settings) = self.target().filter(|stage| shows_own(stage)).map(|stage| stage.settings.clone()) {
             self.begin(Stage { settings, input: None, slots: soon() });
         }

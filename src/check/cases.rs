@@ -77,7 +77,14 @@ fn paper(rounds: u32, factors: &[u32], chunk_len: u32) -> Lsh {
 }
 
 fn linformer(k: u32) -> Linformer {
-    Linformer { k, shared_ef: true, projection_heads: 1, biased: false, triangle: false }
+    Linformer {
+        k,
+        shared_ef: true,
+        projection_heads: 1,
+        biased: false,
+        triangle: false,
+        score_scale: ScoreScale::InverseSqrtD,
+    }
 }
 
 /// A window that begins and ends inside the matrix where it can.
