@@ -90,7 +90,7 @@ fn softmax(@builtin(workgroup_id) group: vec3u,
 @group(0) @binding(2) var<storage, read> v: array<vec4f>;                  // [n_kv, DV4]       weighted_sum
 @group(0) @binding(3) var<storage, read_write> out: array<vec4f>;          // [row_start + rows, DV4] weighted_sum
 
-// A thread adds up one vector of four rows.
+// A thread adds up one vector of four rows over a slice of keys.
 @compute @workgroup_size(WORKGROUP)
 fn weighted_sum(@builtin(workgroup_id) group: vec3u,
                 @builtin(local_invocation_index) lane: u32) {
@@ -100,7 +100,7 @@ fn weighted_sum(@builtin(workgroup_id) group: vec3u,
   if (row0 >= p.rows) { return; }
   let starts = min(vec4u(row0) + vec4u(0u, 1u, 2u, 3u), vec4u(p.rows - 1u)) * p.n_kv;
   var sums: array<vec4f, 4>;
-  for (var j = 0u; j < p.n_kv; j++) {
+  for (var j = p.key_start; j < p.key_start + p.key_count; j++) {
     let value = v[j * DV4 + c];
     sums[0] += weights[starts.x + j] * value;
     sums[1] += weights[starts.y + j] * value;
@@ -108,6 +108,8 @@ fn weighted_sum(@builtin(workgroup_id) group: vec3u,
     sums[3] += weights[starts.w + j] * value;
   }
   for (var r = 0u; r < 4u && row0 + r < p.rows; r++) {
-    out[(p.row_start + row0 + r) * DV4 + c] = sums[r];
+    let at = (p.row_start + row0 + r) * DV4 + c;
+    if (p.key_start > 0u) { sums[r] += out[at]; }
+    out[at] = sums[r];
   }
 }

@@ -1,3 +1,8 @@
-fn main() -> eframe::Result {
-    attention_lab::desktop::run(None)
+#[cfg(not(target_arch = "wasm32"))]
+fn main() -> std::process::ExitCode {
+    attention_lab::cli::main()
 }
+
+/// The page is the library alone.
+#[cfg(target_arch = "wasm32")]
+fn main() {}

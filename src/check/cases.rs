@@ -83,7 +83,11 @@ fn linformer(k: u32) -> Linformer {
         projection_heads: 1,
         biased: false,
         triangle: false,
+<<<<<<< HEAD
         score_scale: ScoreScale::InverseSqrtD,
+=======
+        score_scale: crate::semantics::ScoreScale::InverseSqrtD,
+>>>>>>> main
     }
 }
 

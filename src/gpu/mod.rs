@@ -15,7 +15,6 @@ use pipelines::Pipelines;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 
 /// What can go wrong on a device, in words for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,8 +160,20 @@ pub(crate) fn fault_of(error: wgpu::Error, what: &str) -> Fault {
     }
 }
 
-/// Lets the caller do something else once.
+/// Lets the browser draw and answer before going on.
+#[cfg(target_arch = "wasm32")]
 pub async fn yield_now() {
+    let later = js_sys::Promise::new(&mut |resolve, _| {
+        // Without a window there is nothing to draw, and nothing to wait for.
+        let _ = web_sys::window().map(|window| window.set_timeout_with_callback(&resolve));
+    });
+    let _ = wasm_bindgen_futures::JsFuture::from(later).await;
+}
+
+/// Lets the caller do something else once.
+#[cfg(not(target_arch = "wasm32"))]
+pub async fn yield_now() {
+    use std::task::Poll;
     let mut yielded = false;
     std::future::poll_fn(|context| {
         if std::mem::replace(&mut yielded, true) {
@@ -177,7 +188,7 @@ pub async fn yield_now() {
 /// Runs a future to its end, driving the device natively. Not for a page.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn block_on<F: Future>(gpu: &Gpu, future: F) -> F::Output {
-    use std::task::{Context, Waker};
+    use std::task::{Context, Poll, Waker};
     let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {

@@ -9,6 +9,9 @@ use crate::plan::{Pass, Plan, Step};
 use futures_channel::oneshot;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
 use web_time::Instant;
 use wgpu::BufferUsages as Usage;
 
@@ -232,14 +235,14 @@ impl Gpu {
 
     /// Waits for a callback, unless the device is lost meanwhile.
     async fn watch<T>(&self, mut receiver: oneshot::Receiver<T>) -> Result<T, Fault> {
-        loop {
-            self.check()?;
-            match receiver.try_recv() {
-                Ok(Some(value)) => return Ok(value),
-                Ok(None) => super::yield_now().await,
-                Err(_) => return Err(self.fault().unwrap_or_else(|| Fault::Lost("no answer".to_owned()))),
+        std::future::poll_fn(|context| {
+            if let Some(fault) = self.fault() {
+                return Poll::Ready(Err(fault));
             }
-        }
+            let no_answer = |_| Fault::Lost("no answer".to_owned());
+            Pin::new(&mut receiver).poll(context).map(|answer| answer.map_err(no_answer))
+        })
+        .await
     }
 
     /// Maps a readable buffer, copies its bytes and unmaps it.

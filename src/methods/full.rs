@@ -5,6 +5,7 @@ use super::{bytes_of, key_buffer, key_norm_pass, online_pass, output_buffers, qu
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, Plan, Refusal, Role, Step};
 use crate::problem::Dims;
 use crate::semantics::Semantics;
+use crate::steps::LONGEST_LOOP;
 use crate::steps::materialized_attention::{self, SCORES, SOFTMAX, WEIGHTED_SUM};
 use std::sync::Arc;
 
@@ -42,21 +43,39 @@ pub(crate) fn block_rows(n_q: u32, n_kv: u32, binding: u64) -> u32 {
     if fit == n_q { n_q } else { (fit / 64 * 64).max(64).min(n_q) }
 }
 
+/// The buffers of exact attention.
+pub(crate) struct FullBuffers {
+    pub q: BufferId,
+    pub k: BufferId,
+    pub v: BufferId,
+    pub key_scale: BufferId,
+    pub out: BufferId,
+    pub lse: BufferId,
+    /// None with an online softmax.
+    pub scores: Option<BufferId>,
+}
+
+pub(crate) fn buffers(b: &mut Builder, dims: &Dims, full: &Full) -> FullBuffers {
+    let q = query_buffer(b, dims);
+    let v = value_buffer(b, dims);
+    let (k, key_scale) = keys(b, dims, full, "key scale");
+    let (out, lse) = output_buffers(b, dims);
+    let matrix = match full.way {
+        Way::Online => None,
+        Way::Rowwise => Some((1, 1)),
+        Way::Materialized => Some((dims.heads, dims.n_q)),
+    };
+    let scores =
+        matrix.map(|(matrices, rows)| words(b, "scores", Kind::F32, Role::Method, matrices, &[rows, dims.n_kv]));
+    FullBuffers { q, k, v, key_scale, out, lse, scores }
+}
+
 /// # Errors
 /// The first buffer that the device cannot hold.
 pub fn plan(dims: &Dims, full: &Full, limits: Limits) -> Result<Plan, Refusal> {
     let mut b = Builder::new(limits, dims.widths());
-    let q = query_buffer(&mut b, dims);
-    let v = value_buffer(&mut b, dims);
-    let (k, key_scale) = keys(&mut b, dims, full, "key scale");
-    let (out, lse) = output_buffers(&mut b, dims);
-    let rows = match full.way {
-        Way::Online => 0,
-        Way::Rowwise => 1,
-        Way::Materialized => dims.n_q,
-    };
-    let matrices = if full.way == Way::Materialized { dims.heads } else { 1 };
-    let scores = (rows > 0).then(|| words(&mut b, "scores", Kind::F32, Role::Method, matrices, &[rows, dims.n_kv]));
+    let FullBuffers { q, k, v, key_scale, out, lse, scores } = buffers(&mut b, dims, full);
+    let rows = if full.way == Way::Rowwise { 1 } else { dims.n_q };
     let key_heads = if full.shared_qk { dims.heads } else { dims.k_heads };
     for head in 0..key_heads {
         let (keys, scales) = (b.range(k, head), b.range(key_scale, head));
@@ -104,6 +123,8 @@ pub(crate) fn block_params(dims: &Dims, n_kv: u32, rule: &Semantics, rows: Rows)
         flags: rule.flags(),
         scale: rule.score_scale.factor(dims.d),
         self_value: rule.self_value(),
+        key_start: 0,
+        key_count: n_kv,
     }
 }
 
@@ -118,12 +139,31 @@ fn exact_rows(
     let params = block_params(dims, dims.n_kv, rule, rows);
     let groups = materialized_attention::groups(rows.count, dims.n_kv, b.widths());
     let cells = f64::from(rows.count) * f64::from(dims.n_kv);
-    let passes: [(Step, _, Arc<[Binding]>, f64); 3] = [
+    let passes: [(Step, _, Arc<[Binding]>, f64); 2] = [
         (Step::Scores, &SCORES, Arc::new([q, k, key_scale, block]), 2.0 * cells * f64::from(dims.d)),
         (Step::Softmax, &SOFTMAX, Arc::new([block, lse]), 3.0 * cells),
-        (Step::WeightedSum, &WEIGHTED_SUM, Arc::new([block, v, out]), 2.0 * cells * f64::from(dims.d_v)),
     ];
     for ((step, kernel, bindings, flops), groups) in passes.into_iter().zip(groups) {
         b.pass(step, kernel, &params, &bindings, groups, (flops, bytes_of(&bindings)));
+    }
+    weighted_sum_passes(b, Step::WeightedSum, dims, params, [block, v, out]);
+}
+
+/// Weights of a block times the values, in slices of keys; bindings are block, v, out.
+pub(crate) fn weighted_sum_passes(
+    b: &mut Builder,
+    step: Step,
+    dims: &Dims,
+    params: materialized_attention::Params,
+    bindings: [Binding; 3],
+) {
+    let groups = materialized_attention::groups(params.rows, params.n_kv, b.widths())[2];
+    let bindings: Arc<[Binding]> = Arc::new(bindings);
+    for key_start in (0..params.n_kv).step_by(LONGEST_LOOP as usize) {
+        let key_count = LONGEST_LOOP.min(params.n_kv - key_start);
+        let flops = 2.0 * f64::from(params.rows) * f64::from(key_count) * f64::from(dims.d_v);
+        let bytes = bytes_of(&bindings) * f64::from(key_count) / f64::from(params.n_kv);
+        let params = materialized_attention::Params { key_start, key_count, ..params };
+        b.pass(step, &WEIGHTED_SUM, &params, &bindings, groups, (flops, bytes));
     }
 }

@@ -5,8 +5,8 @@ use super::{bytes_of, key_buffer, key_norm_pass, online_pass, output_buffers, qu
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, New, Plan, Refusal, Role, Step};
 use crate::problem::{Dims, Fill, Source};
 use crate::semantics::{ScoreScale, Semantics};
-use crate::steps::WORKGROUP;
 use crate::steps::linear_projection::{self, PROJECT};
+use crate::steps::{LONGEST_LOOP, WORKGROUP};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Linformer {
 /// Columns of E in a slice, a multiple of 64 so that slices of K and V begin aligned.
 pub(crate) fn slice_columns(n: u32, k: u32, binding: u64) -> u32 {
     let column_bytes = u64::from(k.next_multiple_of(4)) * 4;
-    let fit = (binding / column_bytes).min(u64::from(n)) as u32;
+    let fit = (binding / column_bytes).min(u64::from(LONGEST_LOOP)).min(u64::from(n)) as u32;
     if fit == n { n } else { (fit / 64 * 64).max(64).min(n) }
 }
 

@@ -4,14 +4,14 @@
 //! They read the buffers that a method's plan left behind, by name, and add buffers with the role
 //! of an instrument, which are not counted as the method's memory.
 
-use super::full::{self, Full, Rows, Way, block_params};
+use super::full::{self, Full, Rows, Way, block_params, weighted_sum_passes};
 use super::linformer::{self, Linformer, slice_columns};
 use super::lsh::{self, Lsh};
 use super::{bytes_of, key_norm_pass, query_buffer, value_buffer, words};
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, New, Plan, Refusal, Role, Step};
 use crate::problem::Dims;
 use crate::semantics::Semantics;
-use crate::steps::materialized_attention::{self, SCORES, SOFTMAX, WEIGHTED_SUM};
+use crate::steps::materialized_attention::{self, SCORES, SOFTMAX};
 use crate::steps::{
     WORKGROUP, approximate_weights, attention_map, coverage, effective_weights, map_pixels, top_attention, top_keys,
 };
@@ -246,12 +246,9 @@ fn output(b: &mut Builder, dims: &Dims, name: &'static str, heads: u32, rows: u3
 
 fn weighted_sum(block: &mut Block<'_>, rows: Rows, head: u32, v: BufferId, out: BufferId) {
     let n = block.dims.n_kv;
-    let bindings: Arc<[Binding]> =
-        Arc::new([block.binding(rows.count, n), block.b.range(v, head), block.b.range(out, head)]);
-    let groups = materialized_attention::groups(rows.count, n, block.b.widths())[2];
-    let flops = 2.0 * f64::from(rows.count) * f64::from(n) * f64::from(block.dims.d_v);
+    let bindings = [block.binding(rows.count, n), block.b.range(v, head), block.b.range(out, head)];
     let params = block_params(block.dims, n, &Semantics::PLAIN, rows);
-    block.b.pass(Step::Measure, &WEIGHTED_SUM, &params, &bindings, groups, (flops, bytes_of(&bindings)));
+    weighted_sum_passes(block.b, Step::Measure, block.dims, params, bindings);
 }
 
 /// The lists of strongest keys: (index, score), each `[heads, rows, TOP]`.

@@ -22,6 +22,9 @@ params! {
         flags: u32,
         scale: f32,
         self_value: f32,
+        /// Keys that one pass of `weighted_sum` adds; all but the first add to what is there.
+        key_start: u32,
+        key_count: u32,
     }
 }
 
@@ -37,7 +40,7 @@ pub static SCORES: Kernel =
     kernel("scores", &[Access::Read, Access::Read, Access::Read, Access::ReadWrite], scores_twin);
 /// Scores to weights in place, and the log-sum-exp of each row at `row_start + r`.
 pub static SOFTMAX: Kernel = kernel("softmax", &[Access::ReadWrite, Access::ReadWrite], softmax_twin);
-/// Weights times values, written to row `row_start + r`.
+/// Weights times values over a slice of keys, written or added to row `row_start + r`.
 pub static WEIGHTED_SUM: Kernel =
     kernel("weighted_sum", &[Access::Read, Access::Read, Access::ReadWrite], weighted_sum_twin);
 
@@ -103,10 +106,12 @@ fn softmax_twin(params: &[u8], _: Widths, buffers: &mut [Data]) {
 fn weighted_sum_twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
     let p: Params = read_params(params);
     let (n, dvs) = (p.n_kv as usize, widths.dv_stride());
+    let keys = p.key_start as usize..(p.key_start + p.key_count) as usize;
     for row in 0..p.rows as usize {
         for c in 0..dvs {
-            let sum: f64 = (0..n).map(|j| buffers[0].f()[row * n + j] * buffers[1].f()[j * dvs + c]).sum();
-            buffers[2].f_mut()[(p.row_start as usize + row) * dvs + c] = sum;
+            let sum: f64 = keys.clone().map(|j| buffers[0].f()[row * n + j] * buffers[1].f()[j * dvs + c]).sum();
+            let out = &mut buffers[2].f_mut()[(p.row_start as usize + row) * dvs + c];
+            *out = if p.key_start == 0 { sum } else { *out + sum };
         }
     }
 }

@@ -26,6 +26,9 @@ use crate::semantics::flags;
 pub const WORKGROUP: u32 = 64;
 /// Threads of a workgroup that reduces over a row.
 pub const ROW_WORKGROUP: u32 = 128;
+/// Iterations that a kernel's loop over keys may have; what is longer is cut into passes. Mesa's
+/// llvmpipe ends every loop of an invocation after 65,535 iterations in all, without an error.
+pub const LONGEST_LOOP: u32 = 32_768;
 /// Log-sum-exp of a row without a single key, and score of a masked pair in a stored row: the
 /// lowest finite float32, since WGSL may assume that there is no infinity.
 pub const EMPTY: f32 = f32::MIN;

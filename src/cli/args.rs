@@ -1,0 +1,196 @@
+//! The flags: one for each of [`KEYS`], read by the same parser as an address, and a few that are
+//! no settings.
+
+use super::Failure;
+use crate::settings::{InputKind, KEYS, Key, Sample, Settings, SettingsError};
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What a command line asks for.
+pub enum Request {
+    /// The desktop app; `None` when no setting is given, so that it may choose.
+    Window(Option<Settings>),
+    Device {
+        software: bool,
+        json: bool,
+    },
+    Run(Run),
+    /// The help or the version, to be printed.
+    Text(String),
+}
+
+/// `attention-lab run`.
+pub struct Run {
+    pub settings: Settings,
+    /// The picture of `sample=own`.
+    pub image: Option<PathBuf>,
+    /// The folder that takes the files.
+    pub out: Option<PathBuf>,
+    pub software: bool,
+    pub json: bool,
+}
+
+/// Reads a command line, the program's name included.
+///
+/// # Errors
+/// The first flag that cannot be read or does not go with another, in one line.
+pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Request, Failure> {
+    let matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            return Ok(Request::Text(error.render().to_string()));
+        }
+        Err(error) => return Err(Failure::usage(&sentence(&error))),
+    };
+    Ok(match matches.subcommand() {
+        Some(("device", matches)) => {
+            Request::Device { software: matches.get_flag("software"), json: matches.get_flag("json") }
+        }
+        Some((_, matches)) => Request::Run(run(matches)?),
+        None => {
+            let any = KEYS.iter().any(|key| matches.contains_id(key.name));
+            let settings = settings(&matches, Settings::default())?;
+            Request::Window(any.then_some(settings))
+        }
+    })
+}
+
+fn command() -> Command {
+    let switch = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).help(help).action(ArgAction::SetTrue).help_heading("Other")
+    };
+    let path = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .help(help)
+            .value_parser(clap::value_parser!(PathBuf))
+            .help_heading("Other")
+    };
+    let software = || switch("software", "Compute on the CPU if there is a driver for it");
+    let json = || switch("json", "Print one JSON object");
+    Command::new("attention-lab")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Reformer's LSH attention and Linformer, live on the GPU. Without a command the desktop app opens.")
+        .args(KEYS.iter().map(flag))
+        .args_conflicts_with_subcommands(true)
+        .disable_help_subcommand(true)
+        .subcommand(Command::new("device").about("Say what computes, and its limits").args([software(), json()]))
+        .subcommand(
+            Command::new("run")
+                .about("Run one method without a window and print its figures")
+                .args(KEYS.iter().map(flag))
+                .args([
+                    path("image", "FILE", "A PNG or JPEG file as the picture input"),
+                    path(
+                        "out",
+                        "FOLDER",
+                        "Write output.safetensors, map.png, weights.png and output.png into this folder",
+                    ),
+                    software(),
+                    json(),
+                ]),
+        )
+}
+
+/// The flag of a setting; one that can be true may stand without a value.
+fn flag(key: &Key) -> Arg {
+    let default = (key.get)(&Settings::default());
+    let flag = Arg::new(key.name)
+        .long(key.name)
+        .value_name("VALUE")
+        .help(format!("{}: {} [default: {default}]", key.help, key.allowed))
+        .help_heading("Settings");
+    if (key.set)(&mut Settings::default(), "true") {
+        flag.num_args(0..=1).default_missing_value("true")
+    } else {
+        flag.allow_hyphen_values(true)
+    }
+}
+
+fn settings(matches: &ArgMatches, mut settings: Settings) -> Result<Settings, Failure> {
+    for key in KEYS {
+        if let Some(value) = matches.get_one::<String>(key.name) {
+            settings.set(key.name, value).map_err(|error| wrong(&error))?;
+        }
+    }
+    settings.validate().map_err(|error| wrong(&error))?;
+    Ok(settings)
+}
+
+fn run(matches: &ArgMatches) -> Result<Run, Failure> {
+    let image: Option<PathBuf> = matches.get_one("image").cloned();
+    let own = Settings { input: InputKind::Picture, sample: Sample::Own, ..Settings::default() };
+    let settings = settings(matches, if image.is_some() { own } else { Settings::default() })?;
+    let takes_own = settings.input == InputKind::Picture && settings.sample == Sample::Own;
+    match &image {
+        Some(path) if !takes_own => {
+            let path = shown(&path.to_string_lossy());
+            return Err(Failure::usage(&format!("--image {path}: allowed only with --input picture and --sample own")));
+        }
+        None if takes_own => return Err(Failure::usage("--sample own: allowed only with --image FILE")),
+        _ => {}
+    }
+    Ok(Run {
+        settings,
+        image,
+        out: matches.get_one("out").cloned(),
+        software: matches.get_flag("software"),
+        json: matches.get_flag("json"),
+    })
+}
+
+fn wrong(error: &SettingsError) -> Failure {
+    Failure::usage(&SettingsError { value: shown(&error.value), ..error.clone() }.to_string())
+}
+
+/// A value as it stands in a message: quoted when it could be misread, cut when it is long.
+pub fn shown(value: &str) -> String {
+    const LONGEST: usize = 80;
+    let mut cut: String = value.chars().take(LONGEST).collect();
+    if cut.len() < value.len() {
+        cut.push_str("...");
+    }
+    let plain = !cut.is_empty() && !cut.contains(|c: char| c.is_whitespace() || c.is_control());
+    if plain { cut } else { format!("{cut:?}") }
+}
+
+/// What clap says over several lines, as one.
+fn sentence(error: &Error) -> String {
+    let said = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        Some(ContextValue::Strings(texts)) => texts.first().map(String::as_str),
+        _ => None,
+    };
+    // clap writes `--n <VALUE>`.
+    let name = |text: &str| shown(text.split(" <").next().unwrap_or(text).trim_end_matches([' ', '[']));
+    let allowed = |flag: &str| {
+        let key = KEYS.iter().find(|key| flag.strip_prefix("--") == Some(key.name));
+        key.map_or("one value", |key| key.allowed)
+    };
+    match (error.kind(), said(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(flag)) => {
+            let meant = said(ContextKind::SuggestedArg).map_or_else(String::new, |other| format!(", perhaps {other}"));
+            format!("{}: no such flag{meant}; allowed is what attention-lab run --help lists", name(flag))
+        }
+        (ErrorKind::ArgumentConflict, Some(flag)) => {
+            let flag = name(flag);
+            format!("{flag} is given more than once: allowed is once, with {}", allowed(&flag))
+        }
+        (ErrorKind::InvalidValue, Some(flag)) => {
+            let flag = name(flag);
+            format!("{flag} has no value: allowed is {}", allowed(&flag))
+        }
+        (ErrorKind::InvalidSubcommand, _) => {
+            let command = shown(said(ContextKind::InvalidSubcommand).unwrap_or_default());
+            format!("{command}: no such command; allowed are run, device, or none for the desktop app")
+        }
+        _ => {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or_default();
+            first.strip_prefix("error: ").unwrap_or(first).to_owned()
+        }
+    }
+}
