@@ -25,7 +25,7 @@ fn dims(n: u32, heads: u32, d: u32, d_v: u32) -> Dims {
 
 fn problem(dims: Dims) -> Problem {
     let make = |tag: u64, len: u32| {
-        (0..len).map(|i| normal(11, Stream::Noise, tag << 32 | u64::from(i))).collect::<Vec<f32>>()
+        (0..len).map(|i| normal(11, Stream::Noise, (tag << 32) | u64::from(i))).collect::<Vec<f32>>()
     };
     Problem {
         dims,
@@ -322,7 +322,8 @@ fn lost_pairs_are_those_that_no_chunk_covers() {
                 let allowed = rules.sees(query, key) && sorted[query as usize] == sorted[key as usize];
                 let covered = (-i64::from(rules.chunks_before)..=i64::from(rules.chunks_after)).any(|step| {
                     let chunk = i64::from(query / geometry.chunk_len) + step;
-                    let wraps = rules.wrap == Wrap::InRound || rules.wrap == Wrap::AcrossRounds && geometry.rounds == 1;
+                    let wraps =
+                        rules.wrap == Wrap::InRound || (rules.wrap == Wrap::AcrossRounds && geometry.rounds == 1);
                     let chunk = if wraps { chunk.rem_euclid(chunks) } else { chunk };
                     chunk == i64::from(key / geometry.chunk_len)
                 });

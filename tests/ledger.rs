@@ -28,7 +28,7 @@ fn open() -> Gpu {
 fn problem(n: u32) -> Problem {
     let dims = Dims { n_q: n, n_kv: n, heads: 2, k_heads: 2, v_heads: 2, d: 6, d_v: 5 };
     let make = |tag: u64, width: u32| {
-        (0..2 * n * width).map(|i| normal(1, Stream::Noise, tag << 32 | u64::from(i))).collect::<Vec<f32>>()
+        (0..2 * n * width).map(|i| normal(1, Stream::Noise, (tag << 32) | u64::from(i))).collect::<Vec<f32>>()
     };
     Problem {
         dims,

@@ -44,13 +44,10 @@ pub enum Question {
         head: u32,
         count: u32,
     },
-<<<<<<< HEAD
-=======
     /// Accuracy of LSH attention on the duplication task with another number of rounds.
     Accuracy {
         rounds: u32,
     },
->>>>>>> main
 }
 
 #[derive(Clone)]

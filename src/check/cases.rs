@@ -62,7 +62,7 @@ impl Case {
 }
 
 fn noise(tensor: u64, index: u32) -> f32 {
-    normal(3, Stream::Noise, tensor << 32 | u64::from(index))
+    normal(3, Stream::Noise, (tensor << 32) | u64::from(index))
 }
 
 /// Sizes of a problem with as many keys as queries and heads of its own for k and v.
@@ -83,11 +83,7 @@ fn linformer(k: u32) -> Linformer {
         projection_heads: 1,
         biased: false,
         triangle: false,
-<<<<<<< HEAD
-        score_scale: ScoreScale::InverseSqrtD,
-=======
         score_scale: crate::semantics::ScoreScale::InverseSqrtD,
->>>>>>> main
     }
 }
 
