@@ -73,6 +73,8 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
                 flags,
                 scale,
                 self_value,
+                key_start,
+                key_count,
             }),
         ),
         (
