@@ -269,15 +269,15 @@ fn softmaxed(p: &materialized_attention::Params, inputs: &[Data]) -> [Vec<f64>; 
 fn weighted(p: &materialized_attention::Params, widths: Widths, inputs: &[Data]) -> Vec<f64> {
     let (n, width) = (p.n_kv as usize, widths.dv_stride());
     let (weights, v) = (inputs[0].f(), inputs[1].f());
+    let keys = p.key_start as usize..(p.key_start + p.key_count) as usize;
     let mut bound = vec![0.0; inputs[2].len()];
     for row in 0..p.rows as usize {
         for c in 0..width {
             let at = (p.row_start as usize + row) * width + c;
-            let keys = p.key_start as usize..(p.key_start + p.key_count) as usize;
-            let roundings = keys.len() as f64 + 1.0;
-            let sum: f64 = keys.map(|j| weights[row * n + j] * v[j * width + c].abs()).sum();
+            let sum: f64 = keys.clone().map(|j| weights[row * n + j] * v[j * width + c].abs()).sum();
+            // What earlier slices of keys left is added once more.
             let before = if p.key_start > 0 { inputs[2].f()[at].abs() } else { 0.0 };
-            bound[at] = gamma(roundings) * (sum + before) + FLUSHED;
+            bound[at] = gamma(f64::from(p.key_count) + 2.0) * (sum + before) + FLUSHED;
         }
     }
     bound
