@@ -188,10 +188,12 @@ fn a_long_run_can_be_cancelled_and_run_again() {
     step_until(&mut app, |app| app.query_by_role_and_label(Role::Button, "Cancel").is_some());
     says(&app, "n = 256");
     says(&app, "A new result is being computed.");
+    screenshot(&mut app, "shell_running");
     app.get_by_role_and_label(Role::Button, "Cancel").click();
     app.step();
     settle(&mut app);
     says(&app, "Cancelled.");
+    screenshot(&mut app, "shell_cancelled");
     says(&app, "n = 256");
     assert_eq!(app.state().settings().n, 8192, "the settings stay");
     // The newest settings win over what was cancelled.

@@ -125,7 +125,7 @@ impl App {
         let outcome = session.scene(&answer).and_then(|scene| scene.current().ok().cloned());
         if let Some(outcome) = &outcome {
             ui.scope(|ui| {
-                fade(ui, session.is_old());
+                fade(ui, session);
                 commands.extend(strip::show(ui, outcome).map(Command::Open));
             });
         }
@@ -158,7 +158,12 @@ impl App {
                         commands.push(Command::Cancel);
                     }
                     let bar = ProgressBar::new(progress.fraction()).text(self.label(job, progress.step.get()));
-                    ui.add(bar.desired_width(ui.available_width().min(420.0)));
+                    ui.add(bar.desired_width((ui.available_width() - 120.0).clamp(120.0, 360.0)));
+                    if let Some(outcome) = outcome.filter(|_| session.is_old()) {
+                        let note = fill(Text::OldNote, &[&grouped(outcome.dims.n_q.into())]);
+                        let note = RichText::new(note).small().color(ui.visuals().warn_fg_color);
+                        ui.add(egui::Label::new(note).truncate());
+                    }
                 }
                 None => {
                     if let Some(outcome) = outcome {
@@ -209,9 +214,6 @@ impl App {
                     session.resume();
                 }
             }
-            (Stands::Running, Some((n, _))) => {
-                remark(ui, &fill(Text::OldNote, &[&grouped(n.into())]), None);
-            }
             (Stands::Running, None) => {
                 ui.label(Text::SummaryFirst.get());
             }
@@ -221,7 +223,8 @@ impl App {
                     commands.push(Command::RunNow(Method::Full));
                 }
             }
-            (Stands::Done | Stands::Failed, _) => {}
+            // That the screen shows an older result stands beside the progress.
+            (Stands::Running | Stands::Done | Stands::Failed, _) => {}
         }
     }
 
@@ -248,7 +251,7 @@ impl App {
             commands.extend(head_selector(ui, &scene).map(Command::ShowHead));
         }
         ScrollArea::vertical().id_salt(("view", self.view)).auto_shrink(false).show(ui, |ui| {
-            fade(ui, session.is_old());
+            fade(ui, session);
             match self.view {
                 View::Buckets => buckets::show(ui, &scene, &mut self.views.buckets, commands),
                 View::Attention => attention::show(ui, &scene, &mut self.views.attention, commands),
@@ -272,9 +275,10 @@ impl App {
     }
 }
 
-/// What is old is drawn fainter.
-fn fade(ui: &mut Ui, old: bool) {
-    if old {
+/// What is old is drawn fainter, unless the new result is there at once.
+fn fade(ui: &mut Ui, session: &Session) {
+    let soon = session.running().is_none_or(|(_, _, since)| since < PROGRESS_AFTER);
+    if session.is_old() && !(soon && session.stands() == Stands::Running) {
         ui.multiply_opacity(0.6);
     }
 }

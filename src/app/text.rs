@@ -216,7 +216,7 @@ texts! {
     PutOffNote => "Exact attention would take about {0} here.",
     RunNow => "Run it now",
     RunNowHelp => "Runs exact attention at this length; you can cancel it.",
-    OldNote => "Still the result for n = {0}: the new one is on its way.",
+    OldNote => "below: still the result for n = {0}",
     OldKept => "Still the result for n = {0}.",
     NotAllowed => "{0} = {1} cannot run, allowed is {2}. The last good result stays.",
     BadAddress => "The address of the page was not understood: {0} = {1}, allowed is {2}. These are the default settings.",
