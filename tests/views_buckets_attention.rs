@@ -130,14 +130,15 @@ fn pages<S: Default>(name: &str, clicks: &[&str], show: impl Fn(&mut Ui, &mut S)
             let mut harness = Harness::builder().with_size(vec2(width, height)).with_theme(theme).wgpu().build_ui(view);
             harness.run();
             for click in clicks {
-                harness.get_by_label(click).click();
+                // Reaches what lies below the page, too.
+                harness.get_by_label(click).click_accesskit();
                 harness.run();
             }
             let page = format!("{name}-{width}-{theme:?}").to_lowercase();
             save(&mut harness, &page);
             for part in 2..=3 {
                 // Over the title, which is not zoomed by the wheel.
-                harness.hover_at(pos2(4.0, 4.0));
+                harness.hover_at(pos2(40.0, 20.0));
                 harness.event(wheel(-height + 60.0));
                 harness.run_steps(12);
                 save(&mut harness, &format!("{page}-{part}"));
@@ -162,12 +163,12 @@ fn a_picture() {
         });
     };
     draw_attention("attention-lsh", Method::Lsh, Some(430), &["top 32 keys"]);
-    draw_attention("attention-lsh-weights", Method::Lsh, None, &["Weights used", "logarithmic colours"]);
+    draw_attention("attention-lsh-weights", Method::Lsh, None, &["Weights used"]);
     draw_attention("attention-linformer", Method::Linformer, Some(430), &[]);
-    draw_attention("attention-full", Method::Full, Some(430), &["Exact weights"]);
+    draw_attention("attention-full", Method::Full, Some(430), &["Exact weights", "logarithmic colours"]);
 }
 
-/// A view with a long memory: what it asked for and told, over all frames.
+/// Shows a view without a token and hands over what it asked for and told, over all frames.
 fn touch<S: Default>(
     stage: &Stage,
     method: Method,
@@ -238,6 +239,54 @@ fn buckets_of_every_input_are_named() {
                 assert!(harness.query_by_label_contains(&words).is_some(), "{words}");
             },
         );
+    }
+}
+
+/// The harness fails a view that asks for frames while nothing changes.
+#[test]
+fn a_view_that_waits_says_so_and_draws_no_frames() {
+    let stage = Stage::new(Settings { n: 2000, input: InputKind::Clusters, ..Settings::default() });
+    for method in [Method::Full, Method::Lsh, Method::Linformer] {
+        let mut state = attention::State::default();
+        let mut harness = Harness::builder().with_size(vec2(960.0, 800.0)).build_ui(|ui| {
+            stage.with_scene(method, Some(7), false, |scene| attention::show(ui, scene, &mut state, &mut Vec::new()));
+        });
+        harness.run();
+        assert!(harness.query_by_label("The weights of this query are being computed.").is_some());
+        assert!(harness.query_by_label("The curve is being computed.").is_some());
+    }
+    let commands = RefCell::new(Vec::new());
+    let mut state = buckets::State::default();
+    let later = Missing::PutOff { seconds: 9.0 };
+    let mut harness = Harness::builder().with_size(vec2(960.0, 800.0)).build_ui(|ui| {
+        stage.with_scene(Method::Lsh, None, false, |scene| {
+            buckets::show(ui, &Scene { lsh: Err(&later), ..copy(scene) }, &mut state, &mut commands.borrow_mut());
+        });
+    });
+    harness.run();
+    harness.get_by_role(Role::Button).click();
+    harness.run();
+    assert!(commands.borrow().contains(&Command::RunNow(Method::Lsh)));
+    // More tokens than ribbons.
+    pages("buckets-many", &[], |ui, state| {
+        stage.with_scene(Method::Lsh, None, true, |scene| buckets::show(ui, scene, state, &mut Vec::new()));
+    });
+}
+
+#[test]
+fn one_token_is_drawn_and_attends_to_itself() {
+    let stage = Stage::new(Settings { n: 1, input: InputKind::Clusters, ..Settings::default() });
+    for method in [Method::Full, Method::Lsh, Method::Linformer] {
+        let look = |ui: &mut Ui, scene: &Scene<'_>, state: &mut attention::State, commands: &mut Vec<Command>| {
+            attention::show(ui, &Scene { token: Some(0), ..copy(scene) }, state, commands);
+        };
+        touch(&stage, method, look, |harness, _| {
+            let words = "Its 1 strongest keys hold 100 %";
+            assert!(harness.query_by_label_contains(words).is_some(), "{method:?}");
+        });
+        touch(&stage, method, buckets::show, |harness, _| {
+            assert!(harness.query_by_label_contains("no pair of one bucket is lost").is_some());
+        });
     }
 }
 

@@ -60,7 +60,6 @@ fn choices(ui: &mut Ui, method: Method, state: &mut State) -> Layer {
             }
         }
         if shown.is_weights() {
-            ui.separator();
             ui.checkbox(&mut state.map.log, Text::AttentionLog.get()).on_hover_text(Text::AttentionLogHelp.get());
         }
     });

@@ -22,7 +22,6 @@ const LOG_SPAN: f32 = 1e-6;
 /// Magnification of a click on a button.
 const STEP: f64 = 2.0;
 
-#[derive(Default)]
 pub struct Map {
     /// `None` until the first frame.
     frame: Option<Frame>,
@@ -31,6 +30,13 @@ pub struct Map {
     painted: Option<Painted>,
     /// Why the device gave no map.
     failed: Option<String>,
+}
+
+impl Default for Map {
+    /// Weights differ by so many orders of magnitude that linear colours show next to nothing.
+    fn default() -> Self {
+        Self { frame: None, log: true, painted: None, failed: None }
+    }
 }
 
 struct Painted {
@@ -115,6 +121,7 @@ impl Map {
             }
             Some(Answer::Failed(why)) => {
                 self.failed = Some(why);
+                self.painted = None;
                 true
             }
             _ => false,

@@ -11,7 +11,7 @@ use crate::methods::measure::Measured;
 use crate::outcome::{Outcome, RowWeights};
 use crate::settings::Method;
 use crate::steps::visibility::{Geometry, Lists};
-use egui::{Color32, Grid, RichText, ScrollArea, Ui};
+use egui::{Color32, Grid, ScrollArea, Ui};
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -107,7 +107,7 @@ impl Row {
             let strong: Vec<_> = strong.collect();
             let most = strong.iter().fold(0.0f32, |most, (_, weight, _)| most.max(*weight));
             for (key, weight, colour) in strong {
-                colours[key as usize] = colour.gamma_multiply(0.45 + 0.5 * (weight / most).sqrt());
+                colours[key as usize] = colour.gamma_multiply(0.65 + 0.35 * (weight / most).sqrt());
             }
             Rc::from(colours)
         };
@@ -225,14 +225,15 @@ fn legends(ui: &mut Ui, method: Method) {
 }
 
 fn table(ui: &mut Ui, row: &Row, method: Method) {
-    ScrollArea::vertical().id_salt("keys").max_height(150.0).show(ui, |ui| {
+    ScrollArea::vertical().id_salt("keys").max_height(160.0).min_scrolled_height(160.0).show(ui, |ui| {
         Grid::new("strongest keys").striped(true).spacing([14.0, 2.0]).show(ui, |ui| {
             let own = method != Method::Full;
-            let mut heads = vec![Text::RowKey.get(), Text::RowExactWeight.get()];
+            let mut heads = vec![Text::RowKey.get().to_owned(), Text::RowExactWeight.get().to_owned()];
             if own {
-                heads.extend([method_name(method), if method == Method::Lsh { Text::RowSeen } else { Text::RowTop }.get()]);
+                let (tab, seen) = if method == Method::Lsh { (Text::TabLsh, Text::RowSeen) } else { (Text::TabLinformer, Text::RowTop) };
+                heads.extend([fill(Text::RowMethodWeight, &[tab.get()]), seen.get().to_owned()]);
             }
-            heads.into_iter().for_each(|head| drop(ui.label(RichText::new(head).small().strong())));
+            heads.into_iter().for_each(|head| drop(ui.strong(head)));
             ui.end_row();
             for key in &row.keys {
                 ui.label(key.key.to_string());

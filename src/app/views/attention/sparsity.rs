@@ -10,7 +10,7 @@ use crate::app::views::tokens::{Canvas, Face, Tokens};
 use crate::outcome::{Outcome, Sparsity};
 use crate::settings::Method;
 use egui::Ui;
-use egui_plot::{GridMark, HoverPosition, Line, LineStyle, Plot, PlotPoint, PlotPoints, Points, VLine};
+use egui_plot::{AxisHints, GridMark, HoverPosition, Line, LineStyle, Plot, PlotPoint, PlotPoints, Points, VLine};
 use std::rc::Rc;
 
 const WIDE: f32 = 700.0;
@@ -146,10 +146,12 @@ fn curve(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
     let points: Vec<[f64; 2]> =
         sparsity.keys.iter().zip(&sparsity.mass).map(|(keys, mass)| [f64::from(*keys).log2(), mass * 100.0]).collect();
     let most = points.last().map_or(1.0, |point| point[0]);
-    let step = if most > 9.0 { 2 } else { 1 };
+    // Labels up to 65,536 stand side by side.
+    let step = if most > 6.0 { 2 } else { 1 };
     let marks = move |_| (0..=most as u32).step_by(step).map(|bit| GridMark { value: bit.into(), step_size: 1.0 }).collect();
     let colour = ui.visuals().hyperlink_color;
     let ink = ui.visuals().weak_text_color();
+    ui.label(Text::SparsityAxisMass.get());
     Plot::new("sparsity")
         .height(220.0)
         .allow_zoom(false)
@@ -159,11 +161,15 @@ fn curve(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
         .allow_double_click_reset(false)
         .include_y(0.0)
         .include_y(100.0)
-        .x_axis_label(Text::SparsityAxisKeys.get())
-        .y_axis_label(Text::SparsityAxisMass.get())
-        .y_axis_min_width(28.0)
+        .custom_x_axes(vec![
+            AxisHints::new_x()
+                .label(Text::SparsityAxisKeys.get())
+                .label_spacing(10.0..=14.0)
+                .formatter(|mark, _| format::count(mark.value.exp2().round() as u64)),
+        ])
+        .custom_y_axes(vec![AxisHints::new_y().label_spacing(10.0..=20.0).min_thickness(28.0)])
         .x_grid_spacer(marks)
-        .x_axis_formatter(|mark, _| format::count(mark.value.exp2().round() as u64))
+        .y_grid_spacer(|_| (0..=4).map(|quarter| GridMark { value: f64::from(quarter) * 25.0, step_size: 25.0 }).collect())
         .label_formatter(|hover| {
             let HoverPosition::NearDataPoint { position: PlotPoint { x, y }, .. } = *hover else { return None };
             Some(fill(Text::SparsityHover, &[&format::count(x.exp2().round() as u64), &format::number(y)]))
