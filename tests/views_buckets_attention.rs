@@ -8,9 +8,7 @@ use attention_lab::inputs::{self, Input, Picture, sample_bytes};
 use attention_lab::lab::{LabError, Run};
 use attention_lab::methods::measure::Window;
 use attention_lab::settings::{InputKind, Method, Sample, Settings};
-use egui::{
-    Event, Modifiers, MouseWheelSource, MouseWheelUnit, Role, ScrollArea, Theme, TouchPhase, Ui, pos2, vec2,
-};
+use egui::{Event, Modifiers, MouseWheelSource, MouseWheelUnit, Role, ScrollArea, Theme, TouchPhase, Ui, pos2, vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
 use std::cell::RefCell;
@@ -53,7 +51,9 @@ impl Stage {
         let mut run = self.runs[slot(method)].borrow_mut();
         block_on(gpu, async {
             Ok(match question {
-                Question::PairMap { head, window } => Answer::Map(Rc::new(run.pair_map(gpu, head, window, &progress).await?)),
+                Question::PairMap { head, window } => {
+                    Answer::Map(Rc::new(run.pair_map(gpu, head, window, &progress).await?))
+                }
                 Question::WeightMap { which, head, window } => {
                     Answer::Map(Rc::new(run.weight_map(gpu, which, head, window, &progress).await?))
                 }
@@ -78,7 +78,13 @@ impl Stage {
     }
 
     /// Shows a scene of this stage; `answers` says whether the device answers.
-    fn with_scene<R>(&self, method: Method, token: Option<u32>, answers: bool, look: impl FnOnce(&Scene<'_>) -> R) -> R {
+    fn with_scene<R>(
+        &self,
+        method: Method,
+        token: Option<u32>,
+        answers: bool,
+        look: impl FnOnce(&Scene<'_>) -> R,
+    ) -> R {
         let outcomes = self.runs.each_ref().map(|run| run.borrow().outcome.clone());
         let [full, lsh, linformer] = outcomes.each_ref().map(Ok::<_, &Missing>);
         look(&Scene {

@@ -136,8 +136,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     let of = (focus, ui.visuals().dark_mode);
     let kept = state.overlay.take().filter(|overlay| overlay.of == of);
     let page = ui.visuals().panel_fill;
-    let overlay =
-        state.overlay.insert(kept.unwrap_or_else(|| Overlay { of, colours: sorted.colours(focus, page) }));
+    let overlay = state.overlay.insert(kept.unwrap_or_else(|| Overlay { of, colours: sorted.colours(focus, page) }));
     let wide = ui.available_width() > WIDE;
     let tokens = Tokens {
         name: Text::BucketsTokens.get(),

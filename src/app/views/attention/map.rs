@@ -53,7 +53,8 @@ impl Painted {
         let high = if most > 0.0 { most } else { 1.0 };
         let scale = if log { Scale::log(high * LOG_SPAN, high) } else { Scale::linear(0.0, high) };
         // What is exactly 0 shows the page.
-        let colour = |value: &f32| if *value > 0.0 { colour::magnitude(scale.place(*value)) } else { Color32::TRANSPARENT };
+        let colour =
+            |value: &f32| if *value > 0.0 { colour::magnitude(scale.place(*value)) } else { Color32::TRANSPARENT };
         let size = [image.width as usize, image.height as usize];
         let pixels = ColorImage::new(size, image.values.iter().map(colour).collect());
         let options = TextureOptions { magnification: TextureFilter::Nearest, ..TextureOptions::LINEAR };
@@ -79,14 +80,23 @@ impl Painted {
 
     /// Queries and keys of a pixel.
     fn pixel(&self) -> (f64, f64) {
-        let rows = if self.layer.is_weights() { 1.0 } else { f64::from(self.image.row_count) / f64::from(self.image.height) };
+        let rows =
+            if self.layer.is_weights() { 1.0 } else { f64::from(self.image.row_count) / f64::from(self.image.height) };
         (rows, f64::from(self.image.col_count) / f64::from(self.image.width))
     }
 }
 
 impl Map {
     /// Paints the map, at most `max_height` high, and asks for what it shows.
-    pub fn show(&mut self, ui: &mut Ui, scene: &Scene<'_>, outcome: &Outcome, layer: Layer, max_height: f32, commands: &mut Vec<Command>) {
+    pub fn show(
+        &mut self,
+        ui: &mut Ui,
+        scene: &Scene<'_>,
+        outcome: &Outcome,
+        layer: Layer,
+        max_height: f32,
+        commands: &mut Vec<Command>,
+    ) {
         let (rows, cols) = (outcome.dims.n_q, layer.columns(outcome));
         let frame = self.frame.filter(|frame| (frame.rows.total, frame.cols.total) == (rows, cols));
         let frame = frame.unwrap_or_else(|| {

@@ -113,9 +113,9 @@ impl Row {
         };
         let overlays = [
             lit(&mut keys.iter().map(|key| (key.key, key.exact, if key.seen { FOUND } else { LOST }))),
-            lit(&mut method.iter().map(|key| {
-                (*key, weights.method[*key as usize], if wanted.contains(key) { FOUND } else { ADDED })
-            })),
+            lit(&mut method
+                .iter()
+                .map(|key| (*key, weights.method[*key as usize], if wanted.contains(key) { FOUND } else { ADDED }))),
         ];
         Self { weights, page, keys, overlays }
     }
@@ -230,7 +230,11 @@ fn table(ui: &mut Ui, row: &Row, method: Method) {
             let own = method != Method::Full;
             let mut heads = vec![Text::RowKey.get().to_owned(), Text::RowExactWeight.get().to_owned()];
             if own {
-                let (tab, seen) = if method == Method::Lsh { (Text::TabLsh, Text::RowSeen) } else { (Text::TabLinformer, Text::RowTop) };
+                let (tab, seen) = if method == Method::Lsh {
+                    (Text::TabLsh, Text::RowSeen)
+                } else {
+                    (Text::TabLinformer, Text::RowTop)
+                };
                 heads.extend([fill(Text::RowMethodWeight, &[tab.get()]), seen.get().to_owned()]);
             }
             heads.into_iter().for_each(|head| drop(ui.strong(head)));
@@ -269,9 +273,13 @@ mod tests {
 
     #[test]
     fn what_is_lost_and_what_is_added_is_told_apart() {
-        let weights = RowWeights { head: 0, query: 1, exact: vec![0.5, 0.3, 0.2, 0.0], method: vec![0.6, 0.0, 0.0, 0.4] };
+        let weights =
+            RowWeights { head: 0, query: 1, exact: vec![0.5, 0.3, 0.2, 0.0], method: vec![0.6, 0.0, 0.0, 0.4] };
         let row = Row::new(Rc::new(weights), |_, key| key == 0, Color32::BLACK);
-        assert_eq!(row.keys.iter().map(|key| (key.key, key.seen)).collect::<Vec<_>>(), [(0, true), (1, false), (2, false)]);
+        assert_eq!(
+            row.keys.iter().map(|key| (key.key, key.seen)).collect::<Vec<_>>(),
+            [(0, true), (1, false), (2, false)]
+        );
         let [exact, method] = &row.overlays;
         assert!(exact[0].g() > exact[0].r() && exact[1].r() > exact[1].g(), "{exact:?}");
         assert!(method[0].g() > method[0].b() && method[3].b() > method[3].r(), "{method:?}");

@@ -75,7 +75,8 @@ impl Sparse {
             self.kept = Some((rows.clone(), drawn));
         }
         let full = scene.full.ok().filter(|full| is_comparable(scene.method, full));
-        let is_full = |old: &(Rc<Outcome>, u32, Drawn), new: &Rc<Outcome>| Rc::ptr_eq(&old.0, new) && old.1 == scene.head;
+        let is_full =
+            |old: &(Rc<Outcome>, u32, Drawn), new: &Rc<Outcome>| Rc::ptr_eq(&old.0, new) && old.1 == scene.head;
         if let Some(full) = full
             && self.full.as_ref().is_none_or(|old| !is_full(old, full))
         {
@@ -148,7 +149,8 @@ fn curve(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
     let most = points.last().map_or(1.0, |point| point[0]);
     // Labels up to 65,536 stand side by side.
     let step = if most > 6.0 { 2 } else { 1 };
-    let marks = move |_| (0..=most as u32).step_by(step).map(|bit| GridMark { value: bit.into(), step_size: 1.0 }).collect();
+    let marks =
+        move |_| (0..=most as u32).step_by(step).map(|bit| GridMark { value: bit.into(), step_size: 1.0 }).collect();
     let colour = ui.visuals().hyperlink_color;
     let ink = ui.visuals().weak_text_color();
     ui.label(Text::SparsityAxisMass.get());
@@ -169,7 +171,9 @@ fn curve(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
         ])
         .custom_y_axes(vec![AxisHints::new_y().label_spacing(10.0..=20.0).min_thickness(28.0)])
         .x_grid_spacer(marks)
-        .y_grid_spacer(|_| (0..=4).map(|quarter| GridMark { value: f64::from(quarter) * 25.0, step_size: 25.0 }).collect())
+        .y_grid_spacer(|_| {
+            (0..=4).map(|quarter| GridMark { value: f64::from(quarter) * 25.0, step_size: 25.0 }).collect()
+        })
         .label_formatter(|hover| {
             let HoverPosition::NearDataPoint { position: PlotPoint { x, y }, .. } = *hover else { return None };
             Some(fill(Text::SparsityHover, &[&format::count(x.exp2().round() as u64), &format::number(y)]))

@@ -32,7 +32,7 @@ pub fn show(ui: &mut Ui, sorted: &Sorted, focus: Option<u32>, height: f32) {
         .allow_double_click_reset(false)
         .include_y(f64::from(chunk_len) * 1.1)
         .include_y(0.0)
-        .x_axis_label(Text::BucketsAxisBucket.get())
+        .custom_x_axes(vec![AxisHints::new_x().label(Text::BucketsAxisBucket.get()).label_spacing(24.0..=36.0)])
         .custom_y_axes(vec![AxisHints::new_y().label_spacing(14.0..=24.0).min_thickness(28.0)])
         .show(ui, |plot| {
             plot.bar_chart(chart);

@@ -70,7 +70,13 @@ pub fn show(ui: &mut Ui, sorted: &Sorted, token: Option<u32>, commands: &mut Vec
     let width = (between.width() / n as f32).clamp(1.0, 6.0);
     // Those of the lit bucket lie above the others.
     for lit in [false, true] {
-        let alpha = if focus.is_none() { 0.5 } else if lit { 0.9 } else { 0.07 };
+        let alpha = if focus.is_none() {
+            0.5
+        } else if lit {
+            0.9
+        } else {
+            0.07
+        };
         let mut mesh = Mesh::default();
         for token in (0..shown.count).map(|row| shown.query(row)).filter(|token| is_lit(*token) == lit) {
             let colour = colour::bucket(sorted.buckets[token as usize]).gamma_multiply(alpha);
