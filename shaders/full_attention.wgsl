@@ -1,4 +1,5 @@
-// softmax(q k^T) v with an online softmax over tiles of keys, one thread a query.
+// softmax(q k^T) v with an online softmax over tiles of a slice of keys, one thread a query. A slice
+// goes on from the output and log-sum-exp of those before it.
 
 @group(0) @binding(1) var<storage, read> q: array<vec4f>;               // [n_q, D4]
 @group(0) @binding(2) var<storage, read> k: array<vec4f>;               // [n_kv, D4]
@@ -15,11 +16,16 @@ fn attend(@builtin(workgroup_id) group: vec3u,
   var query: array<vec4f, D4>;
   for (var c = 0u; c < D4; c++) { query[c] = q[i * D4 + c] * p.scale; }
 
-  let end = select(p.n_kv, min(p.n_kv, i + 1u), (p.flags & CAUSAL) != 0u);
+  let end = select(p.key_end, min(p.key_end, i + 1u), (p.flags & CAUSAL) != 0u);
   var top = EMPTY;
   var total = 0.0;
   var sum: array<vec4f, DV4>;
-  for (var start = 0u; start < end; start += KEY_TILE) {
+  if (p.key_start > 0u && lse[i] != EMPTY) {
+    top = lse[i];
+    total = 1.0;
+    for (var c = 0u; c < DV4; c++) { sum[c] = out[i * DV4 + c]; }
+  }
+  for (var start = p.key_start; start < end; start += KEY_TILE) {
     var scores: array<f32, KEY_TILE>;
     var tile_top = top;
     for (var t = 0u; t < KEY_TILE; t++) {

@@ -62,7 +62,7 @@ impl Case {
 }
 
 fn noise(tensor: u64, index: u32) -> f32 {
-    normal(3, Stream::Noise, tensor << 32 | u64::from(index))
+    normal(3, Stream::Noise, (tensor << 32) | u64::from(index))
 }
 
 /// Sizes of a problem with as many keys as queries and heads of its own for k and v.
@@ -175,7 +175,28 @@ pub fn cases() -> Vec<Case> {
     let tall = Dims { n_q: 65_600, n_kv: 1, ..square(1, 1, 1, 1) };
     let rule = Full { way: Way::Materialized, shared_qk: false, semantics: Semantics::PLAIN };
     all.full("full, more workgroups than one dispatch has", tall, Vectors::Normal(1.0), rule, Limits::WEBGPU);
+    long_cases(&mut all);
     all.0
+}
+
+/// Many keys for few queries, and wide rows: some drivers end long loops early.
+fn long_cases(all: &mut Cases) {
+    let normal = Vectors::Normal(1.0);
+    for (way, name) in [(Way::Online, "online"), (Way::Materialized, "in memory")] {
+        let rule = Full { way, shared_qk: false, semantics: Semantics::PLAIN };
+        let many = Dims { n_q: 2, n_kv: 65_536, ..square(1, 1, 16, 16) };
+        all.full(format!("full {name}, 65536 keys"), many, normal, rule, Limits::WEBGPU);
+        let wide = Dims { n_q: 2, n_kv: 4096, ..square(1, 1, 128, 128) };
+        all.full(format!("full {name}, 4096 wide keys"), wide, normal, rule, Limits::WEBGPU);
+    }
+    let dims = Dims { n_q: 2, n_kv: 65_536, ..square(1, 1, 3, 1) };
+    let rule = Measured::Full(Full { way: Way::Online, shared_qk: false, semantics: Semantics::PLAIN });
+    let strongest = measure::strongest(&dims, &rule, 0, 64, Limits::WEBGPU).map(|plan| vec![plan]);
+    all.add("full, strongest of 65536 keys", dims, normal, strongest);
+    all.lsh("lsh, long chunks of wide rows", square(1500, 1, 128, 128), normal, &paper(2, &[2], 1500));
+    let dims = square(65, 1, 128, 1);
+    let plan = lsh::plan(&dims, &paper(2, &[8192], 64), Limits::WEBGPU);
+    all.add("hash, wide rows into 8192 buckets", dims, normal, plan.map(|plan| vec![until(plan, Step::Hash)]));
 }
 
 fn lsh_cases(all: &mut Cases) {
