@@ -98,7 +98,7 @@ impl Sorted {
 
     /// Colours by bucket; all but the bucket in `focus` fade into the page.
     fn colours(&self, focus: Option<u32>, page: Color32) -> Rc<[Color32]> {
-        let veil = page.gamma_multiply(0.75);
+        let veil = page.gamma_multiply(0.9);
         let lit = |bucket: u32| focus.is_none_or(|focus| focus == bucket);
         self.buckets.iter().map(|bucket| if lit(*bucket) { colour::bucket(*bucket) } else { veil }).collect()
     }
@@ -143,7 +143,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         face: Face::Input,
         overlay: Some(&overlay.colours),
         // A lit bucket is seen whatever the slider says.
-        opacity: if focus.is_some() { state.opacity.max(0.5) } else { state.opacity },
+        opacity: if focus.is_some() { state.opacity.max(0.85) } else { state.opacity },
         max_height: if wide { (room * 0.5).clamp(160.0, 420.0) } else { 300.0 },
     };
     let canvas = &mut state.canvas;
@@ -154,7 +154,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         });
     } else {
         tokens.show(ui, scene, canvas).tell(commands);
-        histogram::show(ui, sorted, focus, 200.0);
+        histogram::show(ui, sorted, focus, 240.0);
     }
     ui.add_space(6.0);
     ribbons::show(ui, sorted, token, commands);

@@ -2,7 +2,7 @@
 //! them.
 
 use super::ticks;
-use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Role, Sense, Shape, Ui, WidgetInfo, pos2, vec2};
+use egui::{Align2, Color32, FontId, Mesh, Rect, Role, Sense, Shape, Ui, WidgetInfo, pos2, vec2};
 
 /// Samples of viridis (Smith and van der Walt, CC0), evenly spaced.
 const VIRIDIS: [[u8; 3]; 10] = [
@@ -131,14 +131,6 @@ pub fn bar(ui: &mut Ui, map: fn(f32) -> Color32, scale: Scale, label: &str) {
         painter.text(below, Align2::CENTER_TOP, ticks::written(tick), font.clone(), ink);
     }
     painter.text(rect.left_bottom(), Align2::LEFT_BOTTOM, label, font, ui.visuals().weak_text_color());
-}
-
-/// Two triangles of one colour between two edges, each from top to bottom.
-pub fn add_quad(mesh: &mut Mesh, corners: [Pos2; 4], colour: Color32) {
-    let first = mesh.vertices.len() as u32;
-    corners.into_iter().for_each(|corner| mesh.colored_vertex(corner, colour));
-    mesh.add_triangle(first, first + 1, first + 2);
-    mesh.add_triangle(first, first + 2, first + 3);
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod buckets;
 pub mod colour;
 pub mod compare;
 pub mod contender;
+pub mod drawn;
 pub mod format;
 pub mod layout;
 pub mod memory;

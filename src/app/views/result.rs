@@ -3,6 +3,7 @@
 mod panel;
 
 use super::colour;
+use super::drawn::Drawn;
 use super::layout::{column, legend};
 use super::tokens::{self, Canvas, Face, Tokens, Turn};
 use super::{caption, format, method_name, missing, title};
@@ -11,7 +12,7 @@ use crate::app::text::{Text, fill};
 use crate::inputs::Shown;
 use crate::settings::Method;
 use egui::{Grid, Label, RichText, Ui};
-use panel::{Drawn, Panel, Panels};
+use panel::{Panel, Panels};
 
 /// Width from which all methods stand in one row.
 const WIDE: f32 = 640.0;

@@ -2,7 +2,7 @@
 //! with a colour over each. Every view that shows tokens paints them here, so that a token looks
 //! and answers alike everywhere.
 
-use super::colour::{self, add_quad};
+use super::colour;
 use crate::app::scene::{Command, Scene};
 use crate::app::text::{Text, fill};
 use crate::inputs::{Input, Shown};
@@ -229,7 +229,7 @@ impl Tokens<'_> {
                 let over = self.overlay.and_then(|overlay| overlay.get(at)).copied().unwrap_or_default();
                 let own = colour::bucket(clusters.get(at).copied().unwrap_or_default());
                 // What lies behind fades into the page.
-                let behind = (0.25 - 0.5 * depth).clamp(0.0, 0.7);
+                let behind = (0.2 - 0.4 * depth).clamp(0.0, 0.5);
                 let shown = blend(blend(own, over, self.opacity), page, behind);
                 add_dot(&mut mesh, *pos, dot, shown);
             }
@@ -260,11 +260,18 @@ fn nearest(seen: &[(Pos2, f32)], pointer: Pos2, reach: f32) -> Option<u32> {
     best.map(|(_, _, at)| at as u32)
 }
 
+/// An octagon, or a square where it is too small to be told apart.
 fn add_dot(mesh: &mut Mesh, centre: Pos2, radius: f32, colour: Color32) {
-    let (wide, flat) = (radius, radius * 0.42);
-    let corner = |x: f32, y: f32| centre + vec2(x, y);
-    add_quad(mesh, [corner(-wide, -flat), corner(wide, -flat), corner(wide, flat), corner(-wide, flat)], colour);
-    add_quad(mesh, [corner(-flat, -wide), corner(flat, -wide), corner(flat, wide), corner(-flat, wide)], colour);
+    if radius < 2.0 {
+        mesh.add_colored_rect(Rect::from_center_size(centre, Vec2::splat(radius * 1.8)), colour);
+        return;
+    }
+    let first = mesh.vertices.len() as u32;
+    for corner in 0..8 {
+        let angle = (corner as f32 + 0.5) * std::f32::consts::FRAC_PI_4;
+        mesh.colored_vertex(centre + Vec2::angled(angle) * radius, colour);
+    }
+    (1..7).for_each(|corner| mesh.add_triangle(first, first + corner, first + corner + 1));
 }
 
 /// Frames the token lit up in all views: a double line that stands out from anything.

@@ -4,7 +4,7 @@ use super::Sorted;
 use crate::app::text::{Text, fill};
 use crate::app::views::{colour, format};
 use egui::{Stroke, Ui};
-use egui_plot::{Bar, BarChart, HLine, LineStyle, Plot};
+use egui_plot::{AxisHints, Bar, BarChart, HLine, LineStyle, Plot};
 
 pub fn show(ui: &mut Ui, sorted: &Sorted, focus: Option<u32>, height: f32) {
     let chunk_len = sorted.geometry.chunk_len;
@@ -24,7 +24,7 @@ pub fn show(ui: &mut Ui, sorted: &Sorted, focus: Option<u32>, height: f32) {
         .style(LineStyle::dashed_loose());
     ui.label(fill(Text::BucketsBarsTitle, &[&format::count(u64::from(chunk_len))]));
     Plot::new("bucket sizes")
-        .height((height - 96.0).max(110.0))
+        .height((height - 80.0).max(120.0))
         .allow_zoom(false)
         .allow_scroll(false)
         .allow_drag(false)
@@ -32,9 +32,8 @@ pub fn show(ui: &mut Ui, sorted: &Sorted, focus: Option<u32>, height: f32) {
         .allow_double_click_reset(false)
         .include_y(f64::from(chunk_len) * 1.1)
         .include_y(0.0)
-        .x_axis_label(Text::BucketsAxisBucket.get())
-        .y_axis_label(Text::BucketsAxisTokens.get())
-        .y_axis_min_width(28.0)
+        .custom_x_axes(vec![AxisHints::new_x().label(Text::BucketsAxisBucket.get()).label_spacing(24.0..=36.0)])
+        .custom_y_axes(vec![AxisHints::new_y().label_spacing(14.0..=24.0).min_thickness(28.0)])
         .show(ui, |plot| {
             plot.bar_chart(chart);
             plot.hline(border);

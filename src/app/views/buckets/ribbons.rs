@@ -3,7 +3,7 @@
 use super::Sorted;
 use crate::app::scene::Command;
 use crate::app::text::{Text, fill};
-use crate::app::views::colour::{self, add_quad};
+use crate::app::views::colour;
 use crate::app::views::{format, ticks};
 use crate::methods::measure::Sample;
 use egui::{
@@ -13,7 +13,7 @@ use egui::{
 /// Most ribbons that are drawn.
 const MOST: u32 = 1500;
 /// Pieces of a curve.
-const PIECES: u32 = 12;
+const PIECES: u32 = 20;
 /// Height of the strips at both ends.
 const STRIP: f32 = 14.0;
 /// Least distance between two borders, in points.
@@ -67,6 +67,7 @@ pub fn show(ui: &mut Ui, sorted: &Sorted, token: Option<u32>, commands: &mut Vec
     let focus = token.map(|token| sorted.buckets[token as usize]);
     let is_lit = |token: u32| focus.is_none_or(|focus| focus == sorted.buckets[token as usize]);
 
+    let width = (between.width() / n as f32).clamp(1.0, 6.0);
     // Those of the lit bucket lie above the others.
     for lit in [false, true] {
         let alpha = if focus.is_none() {
@@ -79,7 +80,7 @@ pub fn show(ui: &mut Ui, sorted: &Sorted, token: Option<u32>, commands: &mut Vec
         let mut mesh = Mesh::default();
         for token in (0..shown.count).map(|row| shown.query(row)).filter(|token| is_lit(*token) == lit) {
             let colour = colour::bucket(sorted.buckets[token as usize]).gamma_multiply(alpha);
-            ribbon(&mut mesh, &frame, token, sorted.place[token as usize], 0.4, colour);
+            ribbon(&mut mesh, &frame, token, sorted.place[token as usize], width, colour);
         }
         painter.add(Shape::mesh(mesh));
     }
@@ -100,20 +101,26 @@ pub fn show(ui: &mut Ui, sorted: &Sorted, token: Option<u32>, commands: &mut Vec
     }
 }
 
-/// An S from the original place, above, to the sorted one, below.
-fn ribbon(mesh: &mut Mesh, frame: &Frame, from: u32, to: u32, least: f32, colour: Color32) {
-    let width = (frame.between.width() / frame.n as f32).max(least * 2.0) / 2.0;
+/// An S from the original place, above, to the sorted one, below, with soft edges.
+fn ribbon(mesh: &mut Mesh, frame: &Frame, from: u32, to: u32, width: f32, colour: Color32) {
     let middle = |place: u32| (frame.x(place) + frame.x(place + 1)) / 2.0;
     let (from, to) = (middle(from), middle(to));
-    let point = |piece: u32| {
+    let point = |t: f32| pos2(from + (to - from) * t * t * (3.0 - 2.0 * t), egui::lerp(frame.between.y_range(), t));
+    let first = mesh.vertices.len() as u32;
+    for piece in 0..=PIECES {
         let t = piece as f32 / PIECES as f32;
-        let eased = t * t * (3.0 - 2.0 * t);
-        pos2(from + (to - from) * eased, egui::lerp(frame.between.y_range(), t))
-    };
+        let slope = vec2((to - from) * 6.0 * t * (1.0 - t), frame.between.height());
+        let aside = slope.rot90().normalized() * (width / 2.0 + 0.5);
+        mesh.colored_vertex(point(t) - aside, Color32::TRANSPARENT);
+        mesh.colored_vertex(point(t), colour);
+        mesh.colored_vertex(point(t) + aside, Color32::TRANSPARENT);
+    }
     for piece in 0..PIECES {
-        let (a, b) = (point(piece), point(piece + 1));
-        let aside = vec2(width, 0.0);
-        add_quad(mesh, [a - aside, a + aside, b + aside, b - aside], colour);
+        for side in [0, 1] {
+            let corner = first + piece * 3 + side;
+            mesh.add_triangle(corner, corner + 1, corner + 3);
+            mesh.add_triangle(corner + 1, corner + 3, corner + 4);
+        }
     }
 }
 
@@ -148,6 +155,8 @@ fn axes(painter: &Painter, frame: &Frame, sorted: &Sorted, every: u32, ink: Colo
         let x = frame.x(tick as u32);
         let (text, align) = if tick == 0.0 {
             (Text::RibbonsOriginal.get().to_owned(), Align2::LEFT_BOTTOM)
+        } else if x > top.right() - 24.0 {
+            (format::count(tick as u64), Align2::RIGHT_BOTTOM)
         } else {
             (format::count(tick as u64), Align2::CENTER_BOTTOM)
         };
@@ -171,8 +180,8 @@ fn axes(painter: &Painter, frame: &Frame, sorted: &Sorted, every: u32, ink: Colo
 fn lit_token(painter: &Painter, frame: &Frame, sorted: &Sorted, token: u32, ink: Color32) {
     let place = sorted.place[token as usize];
     let mut mesh = Mesh::default();
-    ribbon(&mut mesh, frame, token, place, 2.2, Color32::BLACK);
-    ribbon(&mut mesh, frame, token, place, 1.2, Color32::WHITE);
+    ribbon(&mut mesh, frame, token, place, 7.0, Color32::BLACK);
+    ribbon(&mut mesh, frame, token, place, 3.5, Color32::WHITE);
     painter.add(Shape::mesh(mesh));
     let [_, bottom] = frame.strips();
     let geometry = &sorted.geometry;

@@ -1,41 +1,12 @@
 //! Outputs as something to look at, and how far each token is from full attention's output.
 
 use crate::app::views::colour::{self, Scale};
-use crate::app::views::tokens::Face;
+use crate::app::views::drawn::Drawn;
 use crate::inputs::row_errors;
 use crate::inputs::{DuplicationInput, Shown};
 use crate::outcome::Outcome;
 use egui::Color32;
-use image::RgbaImage;
 use std::rc::Rc;
-
-/// An output in the form of the input.
-pub enum Drawn {
-    Picture(Rc<RgbaImage>),
-    /// Where each point was moved to.
-    Points(Rc<[[f32; 3]]>),
-    /// The symbol that each row decodes to.
-    Symbols(Rc<[u32]>),
-}
-
-impl Drawn {
-    /// From rows `[n, width]`.
-    fn new(shown: &Shown, rows: &[f32], width: usize) -> Self {
-        match shown {
-            Shown::Picture(picture) => Self::Picture(Rc::new(picture.assemble(rows))),
-            Shown::Points(points) => Self::Points(rows.chunks_exact(width).map(|row| points.place(row)).collect()),
-            Shown::Duplication(task) => Self::Symbols(rows.chunks_exact(width).map(|row| task.decode(row)).collect()),
-        }
-    }
-
-    pub fn face(&self) -> Face<'_> {
-        match self {
-            Self::Picture(picture) => Face::Picture(picture),
-            Self::Points(places) => Face::Points(places),
-            Self::Symbols(symbols) => Face::Symbols(symbols),
-        }
-    }
-}
 
 /// One method's output, of one head or the mean of all.
 pub struct Panel {
