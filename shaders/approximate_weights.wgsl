@@ -29,7 +29,7 @@ fn approximate_weights(@builtin(workgroup_id) group: vec3u,
       for (var c = 0u; c < D4; c++) { score += dot(q[i * D4 + c], q[j * D4 + c]); }
       score *= p.scale * key_scale[j];
     }
-    if ((p.lsh.flags & PAIR_COUNT) != 0u) { score -= log(f32(pair_count(i, j)) + p.lsh.pair_count_eps); }
+    score -= correction(i, j);
     weight = f32(meetings) * exp(score - lse[i]);
   }
   weights[row * p.lsh.n + j] = weight;

@@ -38,7 +38,7 @@ fn attend(@builtin(workgroup_id) group: vec3u,
         for (var c = 0u; c < D4; c++) { score += dot(query[c], q[j * D4 + c]); }
         score *= key_scale[j];
       }
-      if ((p.lsh.flags & PAIR_COUNT) != 0u) { score -= log(f32(pair_count(i, j)) + p.lsh.pair_count_eps); }
+      score -= correction(i, j);
       if (score > top) {
         let shrink = select(exp(top - score), 0.0, total == 0.0);
         total *= shrink;

@@ -14,10 +14,11 @@ fn key_norm(@builtin(workgroup_id) group: vec3u,
     square += dot(x, x);
   }
   var scale = 1.0;
-  if ((p.flags & KEY_NORM_RMS) != 0u) {
-    scale = 1.0 / sqrt(square + f32(p.d) * p.eps);
-  } else if ((p.flags & KEY_NORM_MAX) != 0u) {
-    scale = 1.0 / max(sqrt(square), p.eps);
+  if ((p.flags & (KEY_NORM_MAX | KEY_NORM_RMS)) != 0u) {
+    var length = max(sqrt(square), p.eps);
+    if ((p.flags & KEY_NORM_RMS) != 0u) { length = sqrt(square + f32(p.d) * p.eps); }
+    // A key of length 0 has no direction.
+    scale = select(0.0, 1.0 / length, length > 0.0);
   }
   key_scale[i] = scale;
 }

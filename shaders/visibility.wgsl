@@ -54,6 +54,14 @@ fn pair_count(query: u32, key: u32) -> u32 {
   return count;
 }
 
+// What the pair count takes off a score: ln(N_ij + eps). A pair that is only met across rounds has
+// N_ij = 0; without an epsilon there is nothing to take off.
+fn correction(query: u32, key: u32) -> f32 {
+  if ((p.lsh.flags & PAIR_COUNT) == 0u) { return 0.0; }
+  let count = f32(pair_count(query, key)) + p.lsh.pair_count_eps;
+  return select(0.0, log(count), count > 0.0);
+}
+
 // Whether the pair is computed in some round, masks included.
 fn visible(query: u32, key: u32) -> bool {
   if (!allowed(query, key)) { return false; }

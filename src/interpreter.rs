@@ -1,9 +1,14 @@
 //! Runs a plan with the twins in float64: the oracle of the tests, and of the page's self-check.
 
-use crate::plan::{BufferSpec, Kind, Plan};
+use crate::plan::{Binding, BufferSpec, Kind, Pass, Plan};
 use crate::problem::Problem;
 use crate::steps::{Access, Data};
 use std::collections::HashMap;
+use std::ops::Range;
+
+/// What stands in a buffer of integers until it is written, and the bits of the float that does:
+/// not a number, so that nothing computed from it can pass for a result.
+pub const POISON: u32 = 0x7fc0_dead;
 
 /// Buffers by name, as the GPU's workspace holds them, padding included.
 #[derive(Default)]
@@ -14,37 +19,46 @@ pub struct Workspace {
 impl Workspace {
     /// Creates and fills the plan's missing buffers and runs every pass.
     pub fn run(&mut self, plan: &Plan, problem: &Problem) {
+        self.prepare(plan, problem);
+        for pass in &plan.passes {
+            let mut bound = self.bound(plan, pass);
+            (pass.kernel.twin)(&pass.params, pass.widths, &mut bound);
+            self.store(plan, pass, bound);
+        }
+    }
+
+    /// Creates and fills the plan's missing buffers and clears what the plan wants cleared.
+    pub fn prepare(&mut self, plan: &Plan, problem: &Problem) {
         for spec in &plan.buffers {
-            if self.buffers.get(spec.name).is_none_or(|(held, _)| held.bytes() != spec.bytes() || spec.zeroed) {
+            if self.buffers.get(spec.name).is_none_or(|(held, _)| !held.lies_like(spec) || spec.zeroed) {
                 self.buffers.insert(spec.name, (spec.clone(), filled(spec, problem)));
             }
         }
-        for pass in &plan.passes {
-            let place = |at: usize| {
-                let binding = pass.bindings[at];
-                let start = binding.offset as usize / 4;
-                (plan.buffers[binding.buffer.0].name, start..start + binding.bytes as usize / 4)
-            };
-            let mut bound: Vec<Data> = (0..pass.bindings.len())
-                .map(|at| {
-                    let (name, words) = place(at);
-                    match &self.buffers[name].1 {
-                        Data::F(values) => Data::F(values[words].to_vec()),
-                        Data::U(values) => Data::U(values[words].to_vec()),
-                    }
-                })
-                .collect();
-            (pass.kernel.twin)(&pass.params, pass.widths, &mut bound);
-            for (at, data) in bound.into_iter().enumerate() {
-                if pass.kernel.bindings[at] == Access::Read {
-                    continue;
-                }
-                let (name, words) = place(at);
-                match (self.buffers.get_mut(name).map(|(_, held)| held), data) {
-                    (Some(Data::F(held)), Data::F(new)) => held[words].copy_from_slice(&new),
-                    (Some(Data::U(held)), Data::U(new)) => held[words].copy_from_slice(&new),
-                    _ => {}
-                }
+    }
+
+    /// What the bindings of a pass show.
+    pub fn bound(&self, plan: &Plan, pass: &Pass) -> Vec<Data> {
+        let each = pass.bindings.iter().map(|binding| {
+            let words = words(binding);
+            match &self.buffers[plan.buffers[binding.buffer.0].name].1 {
+                Data::F(values) => Data::F(values[words].to_vec()),
+                Data::U(values) => Data::U(values[words].to_vec()),
+            }
+        });
+        each.collect()
+    }
+
+    /// Writes what a pass made back through its writable bindings.
+    pub fn store(&mut self, plan: &Plan, pass: &Pass, bound: Vec<Data>) {
+        for ((binding, access), data) in pass.bindings.iter().zip(pass.kernel.bindings).zip(bound) {
+            if *access == Access::Read {
+                continue;
+            }
+            let held = self.buffers.get_mut(plan.buffers[binding.buffer.0].name).map(|(_, held)| held);
+            match (held, data) {
+                (Some(Data::F(held)), Data::F(new)) => held[words(binding)].copy_from_slice(&new),
+                (Some(Data::U(held)), Data::U(new)) => held[words(binding)].copy_from_slice(&new),
+                _ => {}
             }
         }
     }
@@ -61,12 +75,17 @@ impl Workspace {
     }
 }
 
+fn words(binding: &Binding) -> Range<usize> {
+    let start = binding.offset as usize / 4;
+    start..start + binding.bytes as usize / 4
+}
+
 fn filled(spec: &BufferSpec, problem: &Problem) -> Data {
     let words = (spec.bytes() / 4) as usize;
     if spec.kind == Kind::U32 {
-        return Data::U(vec![0; words]);
+        return Data::U(vec![if spec.zeroed { 0 } else { POISON }; words]);
     }
-    let mut values = vec![0.0; words];
+    let mut values = vec![if spec.zeroed { 0.0 } else { f64::NAN }; words];
     if let Some(fill) = spec.fill {
         for range in 0..spec.ranges {
             let (head, rows) = fill.range(range);

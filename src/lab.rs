@@ -9,7 +9,9 @@ use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::{self, Linformer};
 use crate::methods::lsh::{self, Lsh};
 use crate::methods::measure::{self, Measured, RECALL_KEYS, Sample, Weights, Window};
-use crate::outcome::{BufferReport, Figures, Lists, MapImage, Outcome, RowWeights, Sparsity, StepReport, lost_pairs};
+use crate::outcome::{
+    BufferReport, Figures, Lists, MapImage, Outcome, RowWeights, Sparsity, StepReport, lost_pairs, mean_of_heads,
+};
 use crate::plan::{BufferSpec, Limits, Pass, Plan, Refusal, Role};
 use crate::problem::Dims;
 use crate::semantics::{ScoreScale, SelfRule, Semantics};
@@ -397,6 +399,26 @@ impl Run {
         let out = self.workspace.read_f32(gpu, "top out", 0).await?;
         self.workspace.drop_instruments();
         Ok(unpadded(&out, self.dims().d_v))
+    }
+
+    /// Accuracy of LSH attention on the duplication task with another number of rounds, in buffers of
+    /// its own; `None` for any other input.
+    ///
+    /// # Errors
+    /// When the device cannot hold it, or fails.
+    pub async fn accuracy(&self, gpu: &Gpu, rounds: u32, progress: &Progress) -> Result<Option<f64>, LabError> {
+        let Shown::Duplication(task) = &self.input.shown else { return Ok(None) };
+        let dims = *self.dims();
+        let settings = Settings { method: Method::Lsh, rounds, ..self.outcome.settings.clone() };
+        let plan = plan(&dims, &measured(&settings, &dims), gpu.limits)?;
+        let mut workspace = Workspace::default();
+        workspace.prepare(gpu, &plan, &self.input.problem).await?;
+        gpu.run(&plan, &workspace, progress).await?;
+        let mut out = Vec::new();
+        for head in 0..dims.heads {
+            out.extend(unpadded(&workspace.read_f32(gpu, "out", head).await?, dims.d_v));
+        }
+        Ok(Some(task.accuracy(&mean_of_heads(&out, &dims), None)))
     }
 }
 

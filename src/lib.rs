@@ -1,4 +1,5 @@
 pub mod app;
+pub mod check;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cli;
 #[cfg(not(target_arch = "wasm32"))]
@@ -9,6 +10,7 @@ pub mod gpu;
 pub mod inputs;
 pub mod interpreter;
 pub mod lab;
+pub mod memory;
 pub mod methods;
 pub mod outcome;
 pub mod plan;

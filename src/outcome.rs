@@ -30,13 +30,18 @@ pub struct Outcome {
 impl Outcome {
     /// The mean of the heads' outputs, `[n_q, d_v]`.
     pub fn mean_of_heads(&self) -> Vec<f32> {
-        let size = (self.dims.n_q * self.dims.d_v) as usize;
-        let mut mean = vec![0.0; size];
-        for head in self.out.chunks_exact(size) {
-            mean.iter_mut().zip(head).for_each(|(mean, x)| *mean += x / self.dims.heads as f32);
-        }
-        mean
+        mean_of_heads(&self.out, &self.dims)
     }
+}
+
+/// The mean of outputs `[heads, n_q, d_v]`, `[n_q, d_v]`.
+pub fn mean_of_heads(out: &[f32], dims: &Dims) -> Vec<f32> {
+    let size = (dims.n_q * dims.d_v) as usize;
+    let mut mean = vec![0.0; size];
+    for head in out.chunks_exact(size) {
+        mean.iter_mut().zip(head).for_each(|(mean, x)| *mean += x / dims.heads as f32);
+    }
+    mean
 }
 
 /// What LSH attention sorted; all `[heads, rounds, n]`.

@@ -65,6 +65,11 @@ impl BufferSpec {
         (self.range_words * 4).next_multiple_of(ALIGNMENT)
     }
 
+    /// Whether words of the other buffer lie where this one has them.
+    pub fn lies_like(&self, other: &Self) -> bool {
+        (self.ranges, self.range_words) == (other.ranges, other.range_words)
+    }
+
     /// Bytes allocated.
     pub fn bytes(&self) -> u64 {
         u64::from(self.ranges) * self.stride()

@@ -1,7 +1,7 @@
 //! The panel of settings: four sliders on top, everything else folds below.
 
 use super::text::{Text, fill};
-use super::views::ticks::grouped;
+use super::views::ticks::{grouped, written};
 use crate::semantics::{Choice, KeyNorm, ScoreScale, SelfRule, Wrap};
 use crate::settings::{Arrangement, Hash, InputKind, MAX_BUCKETS, MAX_N, Method, Projection, Sample, Settings};
 use egui::emath::Numeric;
@@ -102,7 +102,7 @@ fn slider(ui: &mut Ui, name: Text, help: Text, value: &mut u32, typed: RangeIncl
     let nearest = (0..steps.len()).min_by(|a, b| distance(steps[*a]).total_cmp(&distance(steps[*b])));
     let mut at = nearest.unwrap_or(0);
     ui.spacing_mut().slider_width = ui.available_width();
-    let moved = ui.add(Slider::new(&mut at, 0..=steps.len().saturating_sub(1)).show_value(false));
+    let moved = ui.add(Slider::new(&mut at, 0..=steps.len().saturating_sub(1)).show_value(false).trailing_fill(true));
     if moved.labelled_by(label.id).on_hover_text(help.get()).changed()
         && let Some(step) = steps.get(at)
     {
@@ -251,12 +251,8 @@ fn row(ui: &mut Ui, name: Text, help: Text, control: impl FnOnce(&mut Ui) -> Res
 
 fn number<N: Numeric>(ui: &mut Ui, name: Text, help: Text, value: &mut N, range: RangeInclusive<N>, speed: f64) {
     let control = DragValue::new(value).range(range).speed(speed).update_while_editing(false);
-    // Epsilons are far below the decimals that are shown otherwise.
-    let tiny = |value: f64| value != 0.0 && value.abs() < 1e-3;
-    let control = control.custom_formatter(move |value, decimals| match value {
-        value if tiny(value) => format!("{value:e}"),
-        value => format!("{value:.*}", decimals.end().min(&4)).trim_end_matches(".0000").to_owned(),
-    });
+    let control =
+        control.custom_formatter(|value, _| if value.fract() == 0.0 { value.to_string() } else { written(value) });
     row(ui, name, help, |ui| ui.add(control));
 }
 

@@ -1,6 +1,7 @@
 //! The page and the desktop app: `logic` works, `ui` shows, views return commands.
 
 mod address;
+mod background;
 pub mod controls;
 mod files;
 pub mod scene;
@@ -17,7 +18,7 @@ use crate::settings::{InputKind, KEYS, Method, Sample, Settings, SettingsError};
 use address::Address;
 use egui::{Align, Button, CentralPanel, Color32, Layout, Panel, ProgressBar, RichText, ScrollArea, Ui};
 use scene::{Answer, Command, Missing, Question, Scene, View};
-use session::{Again, Job, Session, family};
+use session::{Again, Job, Session, Stands, family};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -29,6 +30,8 @@ use views::{attention, buckets, compare, format, memory, result};
 const NARROW: f32 = 700.0;
 /// What runs for longer shows its progress.
 const PROGRESS_AFTER: Duration = Duration::from_millis(200);
+/// Size of notes; what egui calls small is too small for a lecture hall.
+const SMALL: f32 = 11.0;
 /// The length to start with on an adapter that computes on the CPU.
 const SOFTWARE_N: u32 = 1024;
 
@@ -77,6 +80,9 @@ impl App {
 
     /// Starts with these settings and, for [`Sample::Own`], this picture.
     pub fn with(cc: &eframe::CreationContext<'_>, settings: Option<Settings>, picture: Option<Picture>) -> Self {
+        cc.egui_ctx.all_styles_mut(|style| {
+            style.text_styles.insert(egui::TextStyle::Small, egui::FontId::proportional(SMALL));
+        });
         let render_state = cc.wgpu_render_state.clone();
         let gpu = render_state.as_ref().map(open);
         let software = gpu.as_ref().is_some_and(Gpu::is_software);
@@ -85,7 +91,7 @@ impl App {
         let notice = error.map(|error| worded(Text::BadAddress, &error));
         let settings = settings.unwrap_or(told);
         let session = gpu.ok_or_else(|| Text::NoDevice.get().to_owned()).map(|gpu| {
-            let mut session = Session::new(gpu, settings.clone());
+            let mut session = Session::new(gpu, settings.clone(), &cc.egui_ctx);
             if let Some(picture) = picture {
                 session.open(picture);
             }
@@ -115,9 +121,19 @@ impl App {
         &self.settings
     }
 
+    /// The view that is open.
+    pub fn view(&self) -> View {
+        self.view
+    }
+
     /// The current result in sentences.
     pub fn summary(&self) -> &str {
         &self.summary
+    }
+
+    /// True while something runs or waits to run.
+    pub fn is_busy(&self) -> bool {
+        self.session.as_ref().is_ok_and(Session::has_work)
     }
 
     /// Does what a view or a control asked for.
@@ -200,29 +216,26 @@ impl App {
     }
 
     fn summarise(&mut self) {
-        let mut summary = match &self.session {
-            Err(why) => why.clone(),
+        let mut said: Vec<String> = Vec::new();
+        said.extend(self.notice.clone());
+        said.extend(self.invalid.as_ref().map(|error| worded(Text::NotAllowed, error)));
+        match &self.session {
+            Err(why) => said.push(why.clone()),
             Ok(session) => {
-                let mut said: Vec<String> = Vec::new();
                 said.extend(session.fault().map(Fault::to_string));
                 said.extend(session.failure().map(str::to_owned));
-                if session.is_cancelled() {
-                    said.push(Text::CancelledNote.get().to_owned());
-                } else if session.is_old() && session.fault().is_none() && session.failure().is_none() {
-                    said.push(Text::SummaryOld.get().to_owned());
-                }
                 let answer = |_| None;
-                match session.scene(&answer) {
-                    Some(scene) => said.push(summary::of_scene(&self.dressed(scene))),
-                    None if said.is_empty() => said.push(Text::SummaryFirst.get().to_owned()),
-                    None => {}
+                let scene = session.scene(&answer);
+                match (session.stands(), &scene) {
+                    (Stands::Running, Some(_)) => said.push(Text::SummaryOld.get().to_owned()),
+                    (Stands::Running, None) => said.push(Text::SummaryFirst.get().to_owned()),
+                    (Stands::Cancelled, _) => said.push(Text::CancelledNote.get().to_owned()),
+                    (Stands::Done | Stands::Failed, _) => {}
                 }
-                said.join(" ")
+                said.extend(scene.map(|scene| summary::of_scene(&self.dressed(scene))));
             }
-        };
-        for extra in [self.invalid.as_ref().map(|error| worded(Text::NotAllowed, error)), self.notice.clone()] {
-            summary = extra.into_iter().chain([summary]).collect::<Vec<_>>().join(" ");
         }
+        let summary = said.join(" ");
         if summary != self.summary {
             #[cfg(target_arch = "wasm32")]
             crate::web::mirror_summary(&summary);
@@ -238,8 +251,8 @@ impl App {
         Scene {
             token: locked.or(there(self.hovered)),
             locked: locked.is_some(),
-            head: self.head.min(scene.settings.heads - 1),
-            round: self.round.min(scene.settings.rounds - 1),
+            head: self.head.min(scene.settings.heads.saturating_sub(1)),
+            round: self.round.min(scene.settings.rounds.saturating_sub(1)),
             ..scene
         }
     }
@@ -335,11 +348,7 @@ impl App {
         ];
         let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
         ui.horizontal(|ui| {
-            let arrow = if self.unfolded { "⏷" } else { "⏵" };
-            let button = ui.button(format!("{arrow} {}", Text::Sliders.get()));
-            if button.on_hover_text(Text::SlidersHelp.get()).clicked() {
-                self.unfolded = !self.unfolded;
-            }
+            ui.toggle_value(&mut self.unfolded, Text::Sliders.get()).on_hover_text(Text::SlidersHelp.get());
             ui.label(RichText::new(fill(Text::SlidersFolded, &folded)).small());
         });
         if self.unfolded {
@@ -457,22 +466,27 @@ impl App {
         }
         let answer = |_| None;
         let shown = session.scene(&answer).map(|scene| (scene.settings.n, scene.current().err().cloned()));
-        if session.is_cancelled() {
-            let note = shown.as_ref().filter(|_| session.is_old()).map(|(n, _)| old_note(Text::OldKept, *n));
-            let note = format!("{} {}", Text::CancelledNote.get(), note.unwrap_or_default());
-            if remark(ui, &note, Some((Text::RunAgain, Text::RunAgainHelp))) {
-                session.resume();
+        match (session.stands(), shown) {
+            (Stands::Cancelled, shown) => {
+                let old = shown.filter(|_| session.is_old()).map(|(n, _)| fill(Text::OldKept, &[&grouped(n.into())]));
+                let note = format!("{} {}", Text::CancelledNote.get(), old.unwrap_or_default());
+                if remark(ui, &note, Some((Text::RunAgain, Text::RunAgainHelp))) {
+                    session.resume();
+                }
             }
-            return;
-        }
-        let Some((n, missing)) = shown else { return };
-        if session.is_old() && session.fault().is_none() && session.failure().is_none() {
-            remark(ui, &old_note(Text::OldNote, n), None);
-        } else if let Some(Missing::PutOff { seconds }) = missing {
-            let note = fill(Text::PutOffNote, &[&format::time(seconds * 1e3)]);
-            if remark(ui, &note, Some((Text::RunNow, Text::RunNowHelp))) {
-                commands.push(Command::RunNow(Method::Full));
+            (Stands::Running, Some((n, _))) => {
+                remark(ui, &fill(Text::OldNote, &[&grouped(n.into())]), None);
             }
+            (Stands::Running, None) => {
+                ui.label(Text::SummaryFirst.get());
+            }
+            (Stands::Done, Some((_, Some(Missing::PutOff { seconds })))) => {
+                let note = fill(Text::PutOffNote, &[&format::time(seconds * 1e3)]);
+                if remark(ui, &note, Some((Text::RunNow, Text::RunNowHelp))) {
+                    commands.push(Command::RunNow(Method::Full));
+                }
+            }
+            (Stands::Done | Stands::Failed, _) => {}
         }
     }
 
@@ -493,13 +507,7 @@ impl App {
     fn central(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
         let Ok(session) = &self.session else { return };
         let answer = |question: Question| -> Option<Answer> { session.answer(question) };
-        let Some(scene) = session.scene(&answer) else {
-            if session.failure().is_none() && !session.is_cancelled() {
-                ui.label(Text::SummaryFirst.get());
-            }
-            return;
-        };
-        let scene = self.dressed(scene);
+        let Some(scene) = session.scene(&answer).map(|scene| self.dressed(scene)) else { return };
         if self.view != View::Compare {
             ui.horizontal(|ui| {
                 selector(ui, Text::Head, Text::HeadHelp, scene.head, scene.settings.heads, |head| {
@@ -562,10 +570,6 @@ impl App {
             ctx.request_repaint();
         }
     }
-}
-
-fn old_note(text: Text, n: u32) -> String {
-    fill(text, &[&grouped(n.into())])
 }
 
 /// What is old is drawn fainter.

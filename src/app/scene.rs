@@ -44,6 +44,10 @@ pub enum Question {
         head: u32,
         count: u32,
     },
+    /// Accuracy of LSH attention on the duplication task with another number of rounds.
+    Accuracy {
+        rounds: u32,
+    },
 }
 
 #[derive(Clone)]
@@ -53,12 +57,14 @@ pub enum Answer {
     Sparsity(Rc<Sparsity>),
     /// Output `[n, d_v]` of one head.
     Strongest(Rc<Vec<f32>>),
+    /// From 0 to 1; `None` for any other input.
+    Accuracy(Option<f64>),
     /// In words, why there is none.
     Failed(String),
 }
 
 /// What a view wants done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// The pointer is on this token, in any view.
     Hover(u32),

@@ -5,6 +5,7 @@
 //! together. New settings make a new stage, which takes the screen over when the method on the
 //! screen has its outcome.
 
+use super::background::Background;
 use super::files;
 use super::scene::{Answer, Missing, Question, Scene};
 use super::text::{Text, fill};
@@ -18,7 +19,6 @@ use crate::settings::{InputKind, Method, Sample, Settings};
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use web_time::Instant;
 
@@ -30,6 +30,8 @@ const PUT_OFF_MS: f64 = 3000.0;
 const SETTLE: Duration = Duration::from_millis(60);
 /// A frame gives the worker about this long.
 const FRAME: Duration = Duration::from_millis(8);
+/// On the page, progress is drawn this often.
+const PROGRESS: Duration = Duration::from_millis(250);
 /// Answers kept for a view that asks again.
 const KEPT_ANSWERS: usize = 32;
 
@@ -89,17 +91,29 @@ pub enum Job {
     Ask(Question),
 }
 
+/// An input, and the picture that it was made of; or why there is none.
+type Built = Result<(Input, Option<Rc<Picture>>), String>;
+
 enum Done {
-    Built(Result<(Input, Option<Rc<Picture>>), String>),
+    Built(Box<Built>),
     Ran(Box<Result<Run, LabError>>),
     Answered(Result<Answer, LabError>),
 }
 
 struct Task {
     job: Job,
-    future: Pin<Box<dyn Future<Output = Done>>>,
+    work: Background<Done>,
     progress: Rc<Progress>,
-    since: Instant,
+}
+
+/// How the result for the newest settings stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    Running,
+    Done,
+    Cancelled,
+    /// There is no input, or the device failed.
+    Failed,
 }
 
 /// When the worker wants to be polled again.
@@ -128,6 +142,7 @@ impl Drop for Borrowed {
 
 pub struct Session {
     gpu: Rc<Gpu>,
+    ctx: egui::Context,
     /// On the screen; its input is there.
     shown: Option<Stage>,
     /// What new settings make; takes over from `shown`.
@@ -138,6 +153,8 @@ pub struct Session {
     sample: Option<(Sample, Rc<Picture>)>,
     own: Option<Rc<Picture>>,
     task: Option<Task>,
+    /// When the worker began to have something to do.
+    busy_since: Option<Instant>,
     /// Nothing starts before this: settings that still move are not run.
     due: Instant,
     berth: Berth,
@@ -155,15 +172,17 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(gpu: Gpu, settings: Settings) -> Self {
+    pub fn new(gpu: Gpu, settings: Settings, ctx: &egui::Context) -> Self {
         let mut session = Self {
             gpu: Rc::new(gpu),
+            ctx: ctx.clone(),
             shown: None,
             next: None,
             full_way: Method::Full,
             sample: None,
             own: None,
             task: None,
+            busy_since: None,
             due: Instant::now(),
             berth: Berth::default(),
             berthed: None,
@@ -247,6 +266,8 @@ impl Session {
     pub fn run_now(&mut self, method: Method) {
         let Some(settings) = self.target().map(|stage| self.key(&stage.settings, method)) else { return };
         self.forced = Some(settings);
+        // It goes first.
+        self.task = None;
         self.resume();
     }
 
@@ -262,10 +283,6 @@ impl Session {
     pub fn resume(&mut self) {
         self.cancelled = false;
         self.settle();
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled
     }
 
     /// Starts over on another device, or on the same one after a fault that it survived.
@@ -298,9 +315,23 @@ impl Session {
         self.next.is_some()
     }
 
-    /// What runs, how far it is and since when.
+    /// How the result for the newest settings stands.
+    pub fn stands(&self) -> Stands {
+        if self.fault.is_some() || self.failure.is_some() {
+            Stands::Failed
+        } else if self.cancelled {
+            Stands::Cancelled
+        } else if self.is_old() {
+            Stands::Running
+        } else {
+            Stands::Done
+        }
+    }
+
+    /// What runs, how far it is, and for how long one job has followed the other.
     pub fn running(&self) -> Option<(Job, &Progress, Duration)> {
-        self.task.as_ref().map(|task| (task.job, &*task.progress, task.since.elapsed()))
+        let busy = self.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.task.as_ref().map(|task| (task.job, &*task.progress, busy))
     }
 
     /// Questions of the frame that was just drawn; others are forgotten.
@@ -367,20 +398,24 @@ impl Session {
             let Some(task) = &mut self.task else {
                 let wait = self.due.saturating_duration_since(Instant::now());
                 match self.choose() {
-                    None => return Again::Never,
+                    None => {
+                        self.busy_since = None;
+                        return Again::Never;
+                    }
                     Some(_) if !wait.is_zero() => return Again::After(wait),
                     Some(job) => self.start(job),
                 }
                 continue;
             };
-            match task.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(done) => {
+            match task.work.take() {
+                Some(done) => {
                     let job = task.job;
                     self.task = None;
                     self.finish(job, done);
                 }
-                Poll::Pending if cfg!(target_arch = "wasm32") => return Again::NextFrame,
-                Poll::Pending => {
+                // The browser goes on by itself; the progress is drawn now and then.
+                None if cfg!(target_arch = "wasm32") => return Again::After(PROGRESS),
+                None => {
                     // Waits for the device, but never longer than the frame has.
                     let timeout = FRAME.saturating_sub(begun.elapsed());
                     let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(timeout) };
@@ -420,7 +455,7 @@ impl Session {
             Job::Build => {
                 let settings = target.settings.clone();
                 let loaded = self.picture(settings.sample);
-                Box::pin(async move { Done::Built(build(&settings, loaded).await) })
+                Box::pin(async move { Done::Built(Box::new(build(&settings, loaded).await)) })
             }
             Job::Run(method) => {
                 let Some(input) = target.input.clone() else { return };
@@ -441,7 +476,8 @@ impl Session {
                 })
             }
         };
-        self.task = Some(Task { job, future, progress, since: Instant::now() });
+        self.busy_since.get_or_insert_with(Instant::now);
+        self.task = Some(Task { job, work: Background::new(future, &self.ctx), progress });
     }
 
     fn picture(&self, sample: Sample) -> Option<Rc<Picture>> {
@@ -453,15 +489,7 @@ impl Session {
 
     fn finish(&mut self, job: Job, done: Done) {
         match (job, done) {
-            (_, Done::Built(Ok((input, picture)))) => {
-                let Some(target) = self.target_mut() else { return };
-                target.input = Some(Rc::new(input));
-                let sample = target.settings.sample;
-                if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
-                    self.sample = Some((sample, picture));
-                }
-            }
-            (_, Done::Built(Err(why))) => self.failure = Some(why),
+            (_, Done::Built(result)) => self.built(*result),
             (Job::Run(method), Done::Ran(result)) => self.ran(method, *result),
             (Job::Ask(question), Done::Answered(result)) => {
                 let answer = result.unwrap_or_else(|error| Answer::Failed(self.told(error)));
@@ -470,6 +498,22 @@ impl Session {
             _ => {}
         }
         self.settle();
+    }
+
+    fn built(&mut self, result: Built) {
+        let (input, picture) = match result {
+            Ok(built) => built,
+            Err(why) => {
+                self.failure = Some(why);
+                return;
+            }
+        };
+        let Some(target) = self.target_mut() else { return };
+        target.input = Some(Rc::new(input));
+        let sample = target.settings.sample;
+        if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
+            self.sample = Some((sample, picture));
+        }
     }
 
     fn ran(&mut self, method: Method, result: Result<Run, LabError>) {
@@ -618,7 +662,7 @@ fn input_key(settings: &Settings) -> Settings {
     }
 }
 
-async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Result<(Input, Option<Rc<Picture>>), String> {
+async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Built {
     let picture = match loaded {
         None if settings.input == InputKind::Picture && settings.sample != Sample::Own => {
             let bytes = files::sample(settings.sample).await?;
@@ -642,5 +686,6 @@ async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Progres
         Question::Strongest { head, count } => {
             Answer::Strongest(Rc::new(run.strongest(gpu, head, count, progress).await?))
         }
+        Question::Accuracy { rounds } => Answer::Accuracy(run.accuracy(gpu, rounds, progress).await?),
     })
 }

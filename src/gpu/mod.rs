@@ -14,10 +14,7 @@ use ledger::Ledger;
 use pipelines::Pipelines;
 use std::cell::Cell;
 use std::fmt;
-use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
 
 /// What can go wrong on a device, in words for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +58,8 @@ pub struct Gpu {
     /// Operations and bytes a millisecond that the last slices reached.
     pace: Cell<f64>,
     fault: Arc<Mutex<Option<Fault>>>,
+    /// Workgroups of one dispatch at most.
+    dispatch: Cell<u32>,
     /// When set, new buffers are filled with this word, so that a test tells "not written" from 0.
     poison: Cell<Option<u32>>,
 }
@@ -92,6 +91,7 @@ impl Gpu {
             timestamp_period: timestamps.then(|| queue.get_timestamp_period()),
             pace: Cell::new(1e5),
             fault,
+            dispatch: Cell::new(run::DISPATCH_GROUPS),
             poison: Cell::new(None),
             device,
             queue,
@@ -130,6 +130,12 @@ impl Gpu {
         self.fault().map_or(Ok(()), Err)
     }
 
+    /// Cuts every dispatch into parts of at most so many workgroups, at most as many as every device
+    /// allows: a test then sees kernels begin anywhere.
+    pub fn widest_dispatch(&self, groups: u32) {
+        self.dispatch.set(groups.clamp(1, run::DISPATCH_GROUPS));
+    }
+
     /// New buffers hold this word until they are written.
     pub fn poison(&self, word: Option<u32>) {
         self.poison.set(word);
@@ -143,8 +149,20 @@ pub(crate) fn fault_of(error: wgpu::Error, what: &str) -> Fault {
     }
 }
 
-/// Lets the caller do something else once.
+/// Lets the browser draw and answer before going on.
+#[cfg(target_arch = "wasm32")]
 pub async fn yield_now() {
+    let later = js_sys::Promise::new(&mut |resolve, _| {
+        // Without a window there is nothing to draw, and nothing to wait for.
+        let _ = web_sys::window().map(|window| window.set_timeout_with_callback(&resolve));
+    });
+    let _ = wasm_bindgen_futures::JsFuture::from(later).await;
+}
+
+/// Lets the caller do something else once.
+#[cfg(not(target_arch = "wasm32"))]
+pub async fn yield_now() {
+    use std::task::Poll;
     let mut yielded = false;
     std::future::poll_fn(|context| {
         if std::mem::replace(&mut yielded, true) {
@@ -159,7 +177,8 @@ pub async fn yield_now() {
 /// Runs a future to its end, driving the device natively. Not for a page.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn block_on<F: Future>(gpu: &Gpu, future: F) -> F::Output {
-    let mut future = pin!(future);
+    use std::task::{Context, Poll, Waker};
+    let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {

@@ -9,6 +9,9 @@ use crate::plan::{Pass, Plan, Step};
 use futures_channel::oneshot;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
 use web_time::Instant;
 use wgpu::BufferUsages as Usage;
 
@@ -17,7 +20,7 @@ const SLOTS: usize = 256;
 /// Timed groups of dispatches in a slice at most.
 const TIMED: usize = 64;
 /// Workgroups of one dispatch, the least that every device allows.
-const DISPATCH_GROUPS: u32 = 65_535;
+pub(super) const DISPATCH_GROUPS: u32 = 65_535;
 /// A slice should take about this long on a GPU and on a software adapter.
 const SLICE_MS: f64 = 12.0;
 const SOFTWARE_SLICE_MS: f64 = 60.0;
@@ -143,7 +146,7 @@ impl Gpu {
                 break;
             }
             let per_group = (work(current) / f64::from(current.groups.max(1))).max(1.0);
-            let fit = ((budget - amount) / per_group).max(1.0).min(f64::from(DISPATCH_GROUPS)) as u32;
+            let fit = ((budget - amount) / per_group).max(1.0).min(f64::from(self.dispatch.get())) as u32;
             let groups = fit.min(current.groups - *first);
             if groups > 0 {
                 steps += usize::from(new_step);
@@ -232,14 +235,14 @@ impl Gpu {
 
     /// Waits for a callback, unless the device is lost meanwhile.
     async fn watch<T>(&self, mut receiver: oneshot::Receiver<T>) -> Result<T, Fault> {
-        loop {
-            self.check()?;
-            match receiver.try_recv() {
-                Ok(Some(value)) => return Ok(value),
-                Ok(None) => super::yield_now().await,
-                Err(_) => return Err(self.fault().unwrap_or_else(|| Fault::Lost("no answer".to_owned()))),
+        std::future::poll_fn(|context| {
+            if let Some(fault) = self.fault() {
+                return Poll::Ready(Err(fault));
             }
-        }
+            let no_answer = |_| Fault::Lost("no answer".to_owned());
+            Pin::new(&mut receiver).poll(context).map(|answer| answer.map_err(no_answer))
+        })
+        .await
     }
 
     /// Maps a readable buffer, copies its bytes and unmaps it.

@@ -46,8 +46,8 @@ impl Workspace {
     /// When the device has no memory left or is lost.
     pub async fn prepare(&mut self, gpu: &Gpu, plan: &Plan, problem: &Problem) -> Result<(), Fault> {
         for spec in &plan.buffers {
-            // An instrument may be asked for again in another size.
-            let stale = self.buffers.get(spec.name).is_some_and(|(held, _)| held.bytes() != spec.bytes());
+            // An instrument may be asked for again in another size, even one that is padded to the same bytes.
+            let stale = self.buffers.get(spec.name).is_some_and(|(held, _)| !held.lies_like(spec));
             if stale {
                 self.buffers.remove(spec.name);
             }

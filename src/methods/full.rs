@@ -43,21 +43,39 @@ pub(crate) fn block_rows(n_q: u32, n_kv: u32, binding: u64) -> u32 {
     if fit == n_q { n_q } else { (fit / 64 * 64).max(64).min(n_q) }
 }
 
+/// The buffers of exact attention.
+pub(crate) struct FullBuffers {
+    pub q: BufferId,
+    pub k: BufferId,
+    pub v: BufferId,
+    pub key_scale: BufferId,
+    pub out: BufferId,
+    pub lse: BufferId,
+    /// None with an online softmax.
+    pub scores: Option<BufferId>,
+}
+
+pub(crate) fn buffers(b: &mut Builder, dims: &Dims, full: &Full) -> FullBuffers {
+    let q = query_buffer(b, dims);
+    let v = value_buffer(b, dims);
+    let (k, key_scale) = keys(b, dims, full, "key scale");
+    let (out, lse) = output_buffers(b, dims);
+    let matrix = match full.way {
+        Way::Online => None,
+        Way::Rowwise => Some((1, 1)),
+        Way::Materialized => Some((dims.heads, dims.n_q)),
+    };
+    let scores =
+        matrix.map(|(matrices, rows)| words(b, "scores", Kind::F32, Role::Method, matrices, &[rows, dims.n_kv]));
+    FullBuffers { q, k, v, key_scale, out, lse, scores }
+}
+
 /// # Errors
 /// The first buffer that the device cannot hold.
 pub fn plan(dims: &Dims, full: &Full, limits: Limits) -> Result<Plan, Refusal> {
     let mut b = Builder::new(limits, dims.widths());
-    let q = query_buffer(&mut b, dims);
-    let v = value_buffer(&mut b, dims);
-    let (k, key_scale) = keys(&mut b, dims, full, "key scale");
-    let (out, lse) = output_buffers(&mut b, dims);
-    let rows = match full.way {
-        Way::Online => 0,
-        Way::Rowwise => 1,
-        Way::Materialized => dims.n_q,
-    };
-    let matrices = if full.way == Way::Materialized { dims.heads } else { 1 };
-    let scores = (rows > 0).then(|| words(&mut b, "scores", Kind::F32, Role::Method, matrices, &[rows, dims.n_kv]));
+    let FullBuffers { q, k, v, key_scale, out, lse, scores } = buffers(&mut b, dims, full);
+    let rows = if full.way == Way::Rowwise { 1 } else { dims.n_q };
     let key_heads = if full.shared_qk { dims.heads } else { dims.k_heads };
     for head in 0..key_heads {
         let (keys, scales) = (b.range(k, head), b.range(key_scale, head));

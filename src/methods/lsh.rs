@@ -127,6 +127,7 @@ pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
     });
     let round_lse = words(&mut b, "round lse", Kind::F32, Role::Method, kept, &[n]);
 
+    let visits = lsh.visits(n) as f64 / f64::from(lsh.rounds);
     for head in 0..dims.heads {
         let q = b.range(shared.q, head);
         let key_scale = b.range(shared.key_scale, head);
@@ -136,7 +137,6 @@ pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
         sort_passes(&mut b, n, lsh, &shared, table, head);
         let [buckets, order, chunk_of] = [shared.buckets, shared.order, shared.chunk_of].map(|id| b.range(id, head));
         let [v, out, lse] = [v, out, lse].map(|id| b.range(id, head));
-        let visits = lsh.visits(n) as f64 / f64::from(lsh.rounds);
         for round in 0..lsh.rounds {
             let [round_out, round_lse] = [round_out, round_lse].map(|id| b.range(id, head * lsh.rounds + round));
             let attended: Arc<[Binding]> = Arc::new([q, v, key_scale, order, chunk_of, buckets, round_out, round_lse]);

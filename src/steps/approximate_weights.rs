@@ -4,7 +4,6 @@
 use super::chunked_attention::score;
 use super::visibility::{self, Geometry, Lists};
 use super::{Access, Data, EMPTY, Kernel, Widths, params, read_params};
-use crate::semantics::flags;
 
 params! {
     /// `groups = rows * tiles`, `tiles = ceil(n / 64)`. Rows to queries as in the exact block.
@@ -53,12 +52,9 @@ fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
                     continue;
                 }
                 let (a, b) = (i as usize, j as usize);
-                let mut s =
+                let s =
                     score(&q[a * ds..][..ds], key_scale[b], &q[b * ds..][..ds], p.scale, i == j, p.self_value, g.flags);
-                if g.flags & flags::PAIR_COUNT != 0 {
-                    s -= (f64::from(lists.pair_count(i, j)) + f64::from(g.pair_count_eps)).ln();
-                }
-                weights.push(meetings as f64 * (s - lse[a]).exp());
+                weights.push(meetings as f64 * (s - lists.correction(i, j) - lse[a]).exp());
             }
         }
     }

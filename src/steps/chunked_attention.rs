@@ -52,11 +52,10 @@ pub(crate) fn score(
     }
 }
 
-/// Built from the lists of each chunk's members, not from the sorted order.
-fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
-    let p: Params = read_params(params);
-    let g = p.lsh;
-    let (ds, dvs, n) = (widths.d_stride(), widths.dv_stride(), g.n as usize);
+/// The keys that each query meets in the round, with their scores in float64. Built from the lists
+/// of each chunk's members, not from the sorted order.
+pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl FnMut(u32, &[(u32, f64)])) {
+    let (g, ds) = (p.lsh, widths.d_stride());
     let mut members = vec![Vec::new(); (g.rounds * g.chunks) as usize];
     for round in 0..g.rounds {
         for e in 0..g.n {
@@ -65,41 +64,39 @@ fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
             members[(round * g.chunks + chunk) as usize].push(position);
         }
     }
-    let (mut outs, mut sums) = (Vec::with_capacity(n * dvs), Vec::with_capacity(n));
-    {
-        let (q, v, key_scale) = (buffers[0].f(), buffers[1].f(), buffers[2].f());
-        let lists = Lists { geometry: g, chunk_of: buffers[4].u(), buckets: buffers[5].u() };
-        for i in 0..g.n {
-            let mut terms = Vec::new();
-            let chunk = lists.chunk_of[(p.round * g.n + i) as usize];
-            for (round, chunk) in (0..g.steps()).filter_map(|step| g.seen_chunk(p.round, chunk, step)) {
-                for &j in &members[(round * g.chunks + chunk) as usize] {
-                    let same = round == p.round
-                        && lists.buckets[(round * g.n + i) as usize] == lists.buckets[(round * g.n + j) as usize];
-                    if !lists.allowed(i, j) || (g.flags & flags::SAME_BUCKET != 0 && !same) {
-                        continue;
-                    }
-                    let (a, b) = (i as usize, j as usize);
-                    let mut s = score(
-                        &q[a * ds..][..ds],
-                        key_scale[b],
-                        &q[b * ds..][..ds],
-                        p.scale,
-                        i == j,
-                        p.self_value,
-                        g.flags,
-                    );
-                    if g.flags & flags::PAIR_COUNT != 0 {
-                        s -= (f64::from(lists.pair_count(i, j)) + f64::from(g.pair_count_eps)).ln();
-                    }
-                    terms.push((s, &v[b * dvs..][..dvs]));
+    let (q, key_scale) = (buffers[0].f(), buffers[2].f());
+    let lists = Lists { geometry: g, chunk_of: buffers[4].u(), buckets: buffers[5].u() };
+    let mut met = Vec::new();
+    for i in 0..g.n {
+        met.clear();
+        let chunk = lists.chunk_of[(p.round * g.n + i) as usize];
+        for (round, chunk) in (0..g.steps()).filter_map(|step| g.seen_chunk(p.round, chunk, step)) {
+            for &j in &members[(round * g.chunks + chunk) as usize] {
+                let same = round == p.round
+                    && lists.buckets[(round * g.n + i) as usize] == lists.buckets[(round * g.n + j) as usize];
+                if !lists.allowed(i, j) || (g.flags & flags::SAME_BUCKET != 0 && !same) {
+                    continue;
                 }
+                let (a, b) = (&q[i as usize * ds..][..ds], &q[j as usize * ds..][..ds]);
+                let s = score(a, key_scale[j as usize], b, p.scale, i == j, p.self_value, g.flags);
+                met.push((j, s - lists.correction(i, j)));
             }
-            let (out, lse) = softmax_sum(&terms, dvs);
-            outs.extend(out);
-            sums.push(lse);
         }
+        row(i, &met);
     }
+}
+
+fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
+    let p: Params = read_params(params);
+    let width = widths.dv_stride();
+    let (mut outs, mut sums) = (Vec::new(), Vec::new());
+    let v = buffers[1].f();
+    walk(&p, widths, buffers, |_, met| {
+        let terms: Vec<_> = met.iter().map(|(j, s)| (*s, &v[*j as usize * width..][..width])).collect();
+        let (out, lse) = softmax_sum(&terms, width);
+        outs.extend(out);
+        sums.push(lse);
+    });
     buffers[6].f_mut().copy_from_slice(&outs);
     buffers[7].f_mut().copy_from_slice(&sums);
 }

@@ -39,24 +39,40 @@ pub(crate) fn allowed(query: u32, key: u32, word: u32) -> bool {
     !(word & flags::CAUSAL != 0 && key > query || word & flags::SELF_EXCLUDE != 0 && key == query)
 }
 
+/// The keys of the slice that each query sees, with their scores in float64.
+pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl FnMut(u32, &[(u32, f64)])) {
+    let ds = widths.d_stride();
+    let (q, k, key_scale) = (buffers[0].f(), buffers[1].f(), buffers[3].f());
+    let mut seen = Vec::new();
+    for i in 0..p.n_q {
+        seen.clear();
+        for j in (p.key_start..p.key_end).filter(|j| allowed(i, *j, p.flags)) {
+            let (a, b) = (&q[i as usize * ds..][..ds], &k[j as usize * ds..][..ds]);
+            seen.push((j, score(a, key_scale[j as usize], b, p.scale, i == j, p.self_value, p.flags)));
+        }
+        row(i, &seen);
+    }
+}
+
+/// What earlier slices found for a query: they count as one key of that score and value.
+pub(crate) fn earlier<'a>(p: &Params, widths: Widths, buffers: &'a [Data], query: u32) -> Option<(f64, &'a [f64])> {
+    let (i, width) = (query as usize, widths.dv_stride());
+    let lse = buffers[5].f()[i];
+    (p.key_start > 0 && lse != f64::from(EMPTY)).then(|| (lse, &buffers[4].f()[i * width..][..width]))
+}
+
 fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
     let p: Params = read_params(params);
-    let (ds, dvs) = (widths.d_stride(), widths.dv_stride());
-    for i in 0..p.n_q {
-        let (out, lse) = {
-            let (q, k, v, key_scale) = (buffers[0].f(), buffers[1].f(), buffers[2].f(), buffers[3].f());
-            let before = (buffers[5].f()[i as usize], &buffers[4].f()[i as usize * dvs..][..dvs]);
-            // Earlier slices count as one key of their log-sum-exp and output.
-            let earlier = (p.key_start > 0 && before.0 != f64::from(EMPTY)).then_some(before);
-            let keys = (p.key_start..p.key_end).filter(|j| allowed(i, *j, p.flags)).map(|j| {
-                let b = j as usize;
-                let query = &q[i as usize * ds..][..ds];
-                let s = score(query, key_scale[b], &k[b * ds..][..ds], p.scale, i == j, p.self_value, p.flags);
-                (s, &v[b * dvs..][..dvs])
-            });
-            softmax_sum(&earlier.into_iter().chain(keys).collect::<Vec<_>>(), dvs)
-        };
-        buffers[4].f_mut()[i as usize * dvs..][..dvs].copy_from_slice(&out);
-        buffers[5].f_mut()[i as usize] = lse;
-    }
+    let width = widths.dv_stride();
+    let (mut outs, mut sums) = (Vec::new(), Vec::new());
+    let v = buffers[2].f();
+    walk(&p, widths, buffers, |i, seen| {
+        let keys = seen.iter().map(|(j, s)| (*s, &v[*j as usize * width..][..width]));
+        let terms: Vec<_> = earlier(&p, widths, buffers, i).into_iter().chain(keys).collect();
+        let (out, lse) = softmax_sum(&terms, width);
+        outs.extend(out);
+        sums.push(lse);
+    });
+    buffers[4].f_mut().copy_from_slice(&outs);
+    buffers[5].f_mut().copy_from_slice(&sums);
 }

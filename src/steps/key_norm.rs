@@ -33,13 +33,15 @@ fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
         .map(|x| {
             let square = dot(x, x);
             let eps = f64::from(p.eps);
-            if p.flags & flags::KEY_NORM_RMS != 0 {
-                1.0 / (square + f64::from(p.d) * eps).sqrt()
+            let length = if p.flags & flags::KEY_NORM_RMS != 0 {
+                (square + f64::from(p.d) * eps).sqrt()
             } else if p.flags & flags::KEY_NORM_MAX != 0 {
-                1.0 / square.sqrt().max(eps)
+                square.sqrt().max(eps)
             } else {
                 1.0
-            }
+            };
+            // A key of length 0 has no direction.
+            if length > 0.0 { 1.0 / length } else { 0.0 }
         })
         .collect();
     buffers[1].f_mut()[..scales.len()].copy_from_slice(&scales);

@@ -34,7 +34,8 @@ fn twin(params: &[u8], _: Widths, buffers: &mut [Data]) {
     for row in 0..p.rows as usize {
         let scores = &buffers[0].f()[row * n..][..n];
         let mut keys: Vec<usize> = (0..n).filter(|j| scores[*j] != f64::from(EMPTY)).collect();
-        keys.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+        // Adding 0 makes -0 equal to it, as the shader sees it.
+        keys.sort_by(|a, b| (scores[*b] + 0.0).total_cmp(&(scores[*a] + 0.0)));
         keys.truncate(p.count as usize);
         let values: Vec<f64> = keys.iter().map(|j| scores[*j]).collect();
         let start = (p.row_start as usize + row) * top;

@@ -95,6 +95,16 @@ impl Lists<'_> {
         (0..g.rounds).filter(|round| met(*round)).count() as u32
     }
 
+    /// What the pair count takes off a score: `ln(N_ij + eps)`. A pair that is only met across rounds
+    /// has `N_ij = 0`; without an epsilon there is nothing to take off.
+    pub fn correction(&self, query: u32, key: u32) -> f64 {
+        if !self.geometry.has(flags::PAIR_COUNT) {
+            return 0.0;
+        }
+        let count = f64::from(self.pair_count(query, key)) + f64::from(self.geometry.pair_count_eps);
+        if count > 0.0 { count.ln() } else { 0.0 }
+    }
+
     /// Whether the pair is computed in some round.
     pub fn visible(&self, query: u32, key: u32) -> bool {
         let g = &self.geometry;

@@ -63,7 +63,15 @@ fn check(root: &Path) -> Result<()> {
         println!("This toolchain has no rustfmt: the format is not checked.");
     }
     if tools::answer(tools::cargo(root).args(["clippy", "--version"])).is_some() {
-        tools::run(tools::cargo(root).args(["clippy", "--locked", "--all-targets", "--", "-D", "warnings"]))?;
+        tools::run(tools::cargo(root).args([
+            "clippy",
+            "--locked",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))?;
     } else {
         println!("This toolchain has no clippy: the lints are not checked.");
     }

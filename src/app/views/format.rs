@@ -14,10 +14,10 @@ pub fn time(ms: f64) -> String {
     if ms < 1000.0 { format!("{} ms", number(ms)) } else { format!("{} s", number(ms / 1000.0)) }
 }
 
-/// `[4, 1,024, 64]`
+/// `4 × 1,024 × 64`
 pub fn shape(sizes: &[u64]) -> String {
     let sizes: Vec<String> = sizes.iter().map(|size| count(*size)).collect();
-    format!("[{}]", sizes.join(", "))
+    sizes.join(" × ")
 }
 
 #[cfg(test)]
@@ -31,6 +31,6 @@ mod tests {
         assert_eq!(time(0.5), "0.5 ms");
         assert_eq!(time(1234.0), "1.23 s");
         assert_eq!(bytes(17_179_869_184), "16.0 GiB");
-        assert_eq!(shape(&[1, 65_536, 64]), "[1, 65,536, 64]");
+        assert_eq!(shape(&[1, 65_536, 64]), "1 × 65,536 × 64");
     }
 }

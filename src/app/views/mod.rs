@@ -2,8 +2,58 @@
 
 pub mod attention;
 pub mod buckets;
+pub mod colour;
 pub mod compare;
+pub mod contender;
 pub mod format;
+pub mod layout;
 pub mod memory;
 pub mod result;
 pub mod ticks;
+pub mod tokens;
+
+use super::scene::{Command, Missing};
+use super::text::{Text, fill};
+use crate::settings::Method;
+use egui::{RichText, Ui};
+
+/// The name of a method on the screen.
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Full | Method::FullRowwise | Method::FullMaterialized => Text::MethodFull.get(),
+        Method::Lsh => Text::MethodLsh.get(),
+        Method::Linformer => Text::MethodLinformer.get(),
+    }
+}
+
+/// The title of a view.
+pub fn title(ui: &mut Ui, text: Text) {
+    ui.heading(text.get());
+}
+
+/// One or two sentences under a view: what is seen, what to try.
+pub fn caption(ui: &mut Ui, text: &str) {
+    ui.add_space(2.0);
+    ui.label(RichText::new(text).color(ui.visuals().weak_text_color()));
+}
+
+/// Says why a method has no outcome, with a button where it waits to be asked.
+pub fn missing(ui: &mut Ui, method: Method, why: &Missing, commands: &mut Vec<Command>) {
+    let name = method_name(method);
+    match why {
+        Missing::Soon => {
+            ui.label(fill(Text::MissingSoon, &[name]));
+        }
+        Missing::PutOff { seconds } => {
+            let seconds = ticks::written(seconds.max(1.0).round());
+            ui.label(fill(Text::MissingPutOff, &[name, &seconds]));
+            let run = ui.button(fill(Text::MissingRun, &[name]));
+            if run.on_hover_text(fill(Text::MissingRunHint, &[name, &seconds])).clicked() {
+                commands.push(Command::RunNow(method));
+            }
+        }
+        Missing::Failed(why) => {
+            ui.label(RichText::new(fill(Text::MissingFailed, &[name, why])).color(ui.visuals().error_fg_color));
+        }
+    }
+}

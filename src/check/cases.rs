@@ -1,0 +1,345 @@
+//! The problems that a device is checked on: small enough for float64, odd enough to be wrong on.
+
+use crate::methods::full::{self, Full, Way};
+use crate::methods::linformer::Linformer;
+use crate::methods::lsh::{self, Lsh};
+use crate::methods::measure::{self, Measured, Sample, Weights, Window};
+use crate::plan::{Limits, Plan, Refusal, Step};
+use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::random::{Stream, below, normal, uniform};
+use crate::semantics::{KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
+
+/// A problem and the plans that run on it, one after the other on the same buffers.
+#[derive(Clone)]
+pub struct Case {
+    pub name: String,
+    pub dims: Dims,
+    pub vectors: Vectors,
+    pub projections: Projections,
+    /// The first thing that the limits do not allow, should that happen.
+    pub plans: Result<Vec<Plan>, Refusal>,
+}
+
+/// What q and k are made of; v is always normal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Vectors {
+    /// Normal entries of this deviation.
+    Normal(f32),
+    Zero,
+    Identical,
+    /// So many different rows.
+    Repeated(u32),
+    /// Lengths spread evenly in their logarithm from 10^-3 to 10^4.
+    AllLengths,
+}
+
+impl Case {
+    pub fn problem(&self) -> Problem {
+        let Dims { n_q, n_kv, heads, k_heads, v_heads, d, d_v } = self.dims;
+        Problem {
+            dims: self.dims,
+            q: self.rows(0, heads * n_q, d),
+            k: self.rows(1, k_heads * n_kv, d),
+            v: (0..v_heads * n_kv * d_v).map(|i| noise(2, i)).collect(),
+            rotations: Rotations::Seeded(5),
+            projections: self.projections.clone(),
+        }
+    }
+
+    fn rows(&self, tensor: u64, rows: u32, d: u32) -> Vec<f32> {
+        let entry = |row: u32, c: u32| match self.vectors {
+            Vectors::Normal(deviation) => noise(tensor, row * d + c) * deviation,
+            Vectors::Zero => 0.0,
+            Vectors::Identical => noise(tensor, c),
+            Vectors::Repeated(different) => noise(tensor, below(7, Stream::Points, row.into(), different) * d + c),
+            Vectors::AllLengths => {
+                let exponent = uniform(8, Stream::Points, row.into()) * 7.0 - 3.0;
+                noise(tensor, row * d + c) / (d as f32).sqrt() * libm::pow(10.0, exponent) as f32
+            }
+        };
+        (0..rows).flat_map(|row| (0..d).map(move |c| (row, c))).map(|(row, c)| entry(row, c)).collect()
+    }
+}
+
+fn noise(tensor: u64, index: u32) -> f32 {
+    normal(3, Stream::Noise, tensor << 32 | u64::from(index))
+}
+
+/// Sizes of a problem with as many keys as queries and heads of its own for k and v.
+fn square(n: u32, heads: u32, d: u32, d_v: u32) -> Dims {
+    Dims { n_q: n, n_kv: n, heads, k_heads: heads, v_heads: heads, d, d_v }
+}
+
+/// LSH attention with paper semantics.
+fn paper(rounds: u32, factors: &[u32], chunk_len: u32) -> Lsh {
+    let (factors, semantics) = (factors.to_vec(), Semantics::PAPER);
+    Lsh { rounds, factors, chunk_len, rotation_heads: 1, semantics, keep_rounds: false }
+}
+
+fn linformer(k: u32) -> Linformer {
+    Linformer {
+        k,
+        shared_ef: true,
+        projection_heads: 1,
+        biased: false,
+        triangle: false,
+        score_scale: crate::semantics::ScoreScale::InverseSqrtD,
+    }
+}
+
+/// A window that begins and ends inside the matrix where it can.
+fn window(rows: u32, cols: u32) -> Window {
+    let inside = |n: u32| if n > 8 { (n / 7, n - n / 5) } else { (0, n) };
+    let ((row_start, row_end), (col_start, col_end)) = (inside(rows), inside(cols));
+    Window { row_start, row_count: row_end - row_start, col_start, col_count: col_end - col_start }
+}
+
+/// The plans of a method and of every instrument that looks at it.
+fn measured(dims: Dims, method: &Measured, limits: Limits) -> Result<Vec<Plan>, Refusal> {
+    let head = dims.heads - 1;
+    let sample = Sample::golden(dims.n_q, 40);
+    let of = window(dims.n_q, dims.n_kv);
+    let columns = Some((of.col_start, of.col_count, of.col_count.div_ceil(3)));
+    let mut plans = vec![crate::lab::plan(&dims, method, limits)?, measure::figures(&dims, method, sample, limits)?];
+    if let Measured::Lsh(lsh) = method {
+        plans.push(measure::pairs(&dims, lsh, head, of, limits)?);
+    }
+    let rows = Sample::even(of.row_start, of.row_count);
+    plans.push(measure::weights(&dims, method, Weights::Effective, head, rows, columns, limits)?);
+    if let Measured::Linformer(linformer) = method {
+        let columns = Some((0, linformer.k, linformer.k.div_ceil(2)));
+        plans.push(measure::weights(&dims, method, Weights::Method, head, sample, columns, limits)?);
+    }
+    plans.push(measure::strongest(&dims, method, head, 32, limits)?);
+    Ok(plans)
+}
+
+/// A method and the instruments that walk it in batches of rows, where the limits are narrow.
+fn in_batches(dims: Dims, method: &Measured, limits: Limits) -> Result<Vec<Plan>, Refusal> {
+    let sample = Sample::golden(dims.n_q, 40);
+    let columns = Some((10, 200, 67));
+    Ok(vec![
+        crate::lab::plan(&dims, method, limits)?,
+        measure::figures(&dims, method, sample, limits)?,
+        measure::weights(&dims, method, Weights::Effective, 0, sample, columns, limits)?,
+    ])
+}
+
+/// The plan without the passes after a step.
+fn until(plan: Plan, last: Step) -> Plan {
+    let end = plan.passes.iter().rposition(|pass| pass.step == last).map_or(0, |at| at + 1);
+    let passes = plan.passes.into_iter().take(end).collect();
+    Plan { passes, ..plan }
+}
+
+struct Cases(Vec<Case>);
+
+impl Cases {
+    fn add(&mut self, name: impl Into<String>, dims: Dims, vectors: Vectors, plans: Result<Vec<Plan>, Refusal>) {
+        let projections = Projections::Gaussian(5);
+        self.0.push(Case { name: name.into(), dims, vectors, projections, plans });
+    }
+
+    /// A method with all its instruments.
+    fn measured(&mut self, name: &str, dims: Dims, vectors: Vectors, method: &Measured, limits: Limits) {
+        self.add(name, dims, vectors, measured(dims, method, limits));
+    }
+
+    /// LSH attention alone.
+    fn lsh(&mut self, name: impl Into<String>, dims: Dims, vectors: Vectors, lsh: &Lsh) {
+        self.add(name, dims, vectors, lsh::plan(&dims, lsh, Limits::WEBGPU).map(|plan| vec![plan]));
+    }
+
+    /// Hash and sort alone.
+    fn sort(&mut self, name: impl Into<String>, n: u32, vectors: Vectors, rounds: u32, factors: &[u32]) {
+        let dims = square(n, 1, 16, 1);
+        let plan = lsh::plan(&dims, &paper(rounds, factors, 64), Limits::WEBGPU);
+        self.add(name, dims, vectors, plan.map(|plan| vec![until(plan, Step::Sort)]));
+    }
+
+    fn full(&mut self, name: impl Into<String>, dims: Dims, vectors: Vectors, full: Full, limits: Limits) {
+        self.add(name, dims, vectors, full::plan(&dims, &full, limits).map(|plan| vec![plan]));
+    }
+}
+
+/// Every case: each kernel at sizes 1, 2 and ragged, with uneven heads and widths, every rule, rows
+/// that see nothing, degenerate vectors, slices and blocks, and grids above one dispatch.
+pub fn cases() -> Vec<Case> {
+    let mut all = Cases(Vec::new());
+    lsh_cases(&mut all);
+    rule_cases(&mut all);
+    sort_cases(&mut all);
+    full_cases(&mut all);
+    linformer_cases(&mut all);
+    // More workgroups than one dispatch may have: one a row of the softmax.
+    let tall = Dims { n_q: 65_600, n_kv: 1, ..square(1, 1, 1, 1) };
+    let rule = Full { way: Way::Materialized, shared_qk: false, semantics: Semantics::PLAIN };
+    all.full("full, more workgroups than one dispatch has", tall, Vectors::Normal(1.0), rule, Limits::WEBGPU);
+    all.0
+}
+
+fn lsh_cases(all: &mut Cases) {
+    let normal = Vectors::Normal(2.0);
+    let measured = |lsh: &Lsh| Measured::Lsh(lsh.clone());
+    let causal = Semantics { causal: true, ..Semantics::PAPER };
+    // Row 0 sees nothing.
+    let alone = Semantics { self_rule: SelfRule::Exclude, key_norm: KeyNorm::L2Rms, key_norm_eps: 1e-6, ..causal };
+    let across = Semantics { same_bucket: false, pair_count_eps: 1e-9, ..Semantics::PAPER };
+    all.measured("lsh, one token", square(1, 1, 1, 1), normal, &measured(&paper(1, &[2], 64)), Limits::WEBGPU);
+    all.measured("lsh, two tokens", square(2, 2, 3, 1), normal, &measured(&paper(2, &[4], 1)), Limits::WEBGPU);
+    let shared = Dims { v_heads: 4, ..square(63, 16, 1, 14) };
+    all.lsh("lsh, 16 heads, 63 tokens", shared, normal, &Lsh { rotation_heads: 16, ..paper(1, &[2], 16) });
+    let kept = Lsh { semantics: causal, keep_rounds: true, ..paper(3, &[8], 16) };
+    all.measured("lsh, causal, 65 tokens", square(65, 1, 3, 14), normal, &measured(&kept), Limits::WEBGPU);
+    let two = Lsh { semantics: alone, rotation_heads: 3, ..paper(2, &[4, 6], 17) };
+    let heads = Dims { v_heads: 1, ..square(100, 3, 30, 14) };
+    all.measured("lsh, two factors, a row that sees nothing", heads, normal, &measured(&two), Limits::WEBGPU);
+    let three = Lsh {
+        semantics: Semantics { wrap: Wrap::InRound, chunks_before: 2, chunks_after: 1, ..across },
+        ..paper(2, &[2, 4, 2], 32)
+    };
+    let wide = square(257, 1, 128, 128);
+    all.measured(
+        "lsh, three factors, wide rows, wrapped",
+        wide,
+        Vectors::Normal(1.0),
+        &measured(&three),
+        Limits::WEBGPU,
+    );
+    let four = Lsh { semantics: Semantics { wrap: Wrap::AcrossRounds, ..across }, ..paper(3, &[2, 2, 4, 2], 20) };
+    all.measured("lsh, four factors, wrapped across", square(100, 1, 14, 3), normal, &measured(&four), Limits::WEBGPU);
+    let uncounted = Lsh { semantics: Semantics { pair_count_eps: 0.0, ..four.semantics }, ..four };
+    all.lsh("lsh, pairs that no round counts", square(100, 1, 3, 1), normal, &uncounted);
+    let narrow = Limits { binding: 20 << 10, ..Limits::WEBGPU };
+    let dims = square(300, 1, 3, 1);
+    let batches = in_batches(dims, &measured(&paper(2, &[4], 40)), narrow);
+    all.add("lsh, measured in batches of rows", dims, normal, batches);
+    for (name, vectors) in [
+        ("zero", Vectors::Zero),
+        ("identical", Vectors::Identical),
+        ("repeated", Vectors::Repeated(5)),
+        ("lengths to 10^4", Vectors::AllLengths),
+    ] {
+        let lsh = measured(&Lsh { semantics: causal, ..paper(2, &[8], 16) });
+        all.measured(&format!("lsh, {name}"), square(100, 1, 3, 1), vectors, &lsh, Limits::WEBGPU);
+    }
+    let bare = Semantics { key_norm_eps: 0.0, score_scale: ScoreScale::One, ..Semantics::PAPER };
+    all.lsh(
+        "lsh, zero without an epsilon",
+        square(65, 1, 3, 1),
+        Vectors::Zero,
+        &Lsh { semantics: bare, ..paper(1, &[4], 16) },
+    );
+}
+
+/// Every wrap with every window, and with them every value of every other rule.
+fn rule_cases(all: &mut Cases) {
+    for index in 0..27 {
+        let (wrap, before, after) = (index % 3, index / 3 % 3, index / 9);
+        let semantics = Semantics {
+            wrap: [Wrap::None, Wrap::InRound, Wrap::AcrossRounds][wrap],
+            chunks_before: before as u32,
+            chunks_after: after as u32,
+            same_bucket: (wrap + before + after) % 2 == 0,
+            pair_count: index % 5 < 3,
+            pair_count_eps: if wrap == 2 { 1e-9 } else { 0.0 },
+            causal: index % 4 < 2,
+            self_rule: [SelfRule::Include, SelfRule::Value(-1e5), SelfRule::Exclude][(index / 2) % 3],
+            key_norm: [KeyNorm::L2Max, KeyNorm::L2Rms, KeyNorm::None][(index / 3 + index) % 3],
+            key_norm_eps: 1e-3,
+            score_scale: [ScoreScale::InverseSqrtD, ScoreScale::One][index / 5 % 2],
+        };
+        let lsh = Lsh { semantics, ..paper(2, &[4], 9) };
+        let dims = square(65, 1, 3, 1);
+        let of = window(65, 65);
+        let plans = || {
+            let measured = Measured::Lsh(lsh.clone());
+            let rows = Sample::golden(65, 20);
+            Ok(vec![
+                lsh::plan(&dims, &lsh, Limits::WEBGPU)?,
+                measure::pairs(&dims, &lsh, 0, of, Limits::WEBGPU)?,
+                measure::weights(&dims, &measured, Weights::Method, 0, rows, None, Limits::WEBGPU)?,
+            ])
+        };
+        let name = format!("lsh, {:?}, {before} before, {after} after, rules {index}", semantics.wrap);
+        all.add(name, dims, Vectors::Normal(2.0), plans());
+    }
+}
+
+fn sort_cases(all: &mut Cases) {
+    let normal = Vectors::Normal(1.0);
+    for (n, factors) in
+        [(1, &[2][..]), (2, &[4]), (1025, &[2]), (1025, &[128]), (1024, &[130]), (1100, &[16, 16]), (5000, &[128, 64])]
+    {
+        let buckets: u32 = factors.iter().product();
+        all.sort(format!("sort, {n} tokens into {buckets} buckets"), n, normal, 2, factors);
+    }
+    all.sort("sort, 5000 equal tokens into 8192 buckets", 5000, Vectors::Identical, 1, &[128, 64]);
+    all.sort("sort, 65 tokens, plain hash into 8192 buckets", 65, normal, 1, &[8192]);
+}
+
+fn full_cases(all: &mut Cases) {
+    let rule = |way, shared_qk, semantics| Full { way, shared_qk, semantics };
+    let alone = Semantics { causal: true, self_rule: SelfRule::Exclude, ..Semantics::PAPER };
+    let reformer = Semantics { causal: true, ..Semantics::PAPER };
+    for (way, name) in [(Way::Online, "online"), (Way::Rowwise, "row by row"), (Way::Materialized, "in memory")] {
+        let small = if way == Way::Rowwise { 9 } else { 65 };
+        let uneven = Dims { n_q: small, n_kv: 100, heads: 4, k_heads: 2, v_heads: 1, d: 3, d_v: 14 };
+        let normal = Vectors::Normal(1.0);
+        let limits = Limits::WEBGPU;
+        all.full(format!("full {name}, one token"), square(1, 1, 1, 1), normal, rule(way, true, reformer), limits);
+        all.full(format!("full {name}, two tokens"), square(2, 16, 3, 1), normal, rule(way, true, alone), limits);
+        all.full(format!("full {name}, uneven"), uneven, normal, rule(way, false, Semantics::PLAIN), limits);
+        let dims = square(small, 1, 30, 14);
+        all.full(format!("full {name}, sees nothing"), dims, normal, rule(way, true, alone), limits);
+        all.full(
+            format!("full {name}, lengths to 10^4"),
+            dims,
+            Vectors::AllLengths,
+            rule(way, true, Semantics::PAPER),
+            limits,
+        );
+        let wide = Dims { n_kv: 257, ..square(small, 1, 128, 128) };
+        all.full(format!("full {name}, wide"), wide, normal, rule(way, false, Semantics::PLAIN), limits);
+        let long = Dims { n_q: 5, n_kv: 40_000, ..square(1, 1, 3, 5) };
+        for (causal, which) in [(false, "all"), (true, "a few")] {
+            let semantics = Semantics { causal, ..Semantics::PLAIN };
+            let name = format!("full {name}, keys in slices, {which} of them seen");
+            all.full(name, long, normal, rule(way, false, semantics), limits);
+        }
+    }
+    let blocks = Limits { binding: 60 << 10, ..Limits::WEBGPU };
+    let dims = square(200, 1, 3, 1);
+    let memory = rule(Way::Materialized, true, reformer);
+    all.full("full in memory, in blocks of rows", dims, Vectors::Normal(1.0), memory, blocks);
+    let method = Measured::Full(rule(Way::Online, true, alone));
+    let strongest = measure::strongest(&dims, &method, 0, 64, blocks).map(|plan| vec![plan]);
+    all.add("full, strongest keys in batches of rows", dims, Vectors::Normal(1.0), strongest);
+    all.measured("full, measured", square(100, 2, 3, 1), Vectors::Repeated(9), &method, Limits::WEBGPU);
+}
+
+fn linformer_cases(all: &mut Cases) {
+    let normal = Vectors::Normal(1.0);
+    let narrow = Limits { binding: 20 << 10, ..Limits::WEBGPU };
+    let dims = square(300, 1, 3, 1);
+    let sliced = Linformer { shared_ef: false, triangle: true, ..linformer(64) };
+    let plans = in_batches(dims, &Measured::Linformer(sliced), narrow);
+    all.add("linformer, in slices of columns", dims, normal, plans);
+    let mut add = |name: &str, dims: Dims, linformer: Linformer, projections: Option<Projections>| {
+        all.measured(&format!("linformer, {name}"), dims, normal, &Measured::Linformer(linformer), Limits::WEBGPU);
+        if let (Some(projections), Some(case)) = (projections, all.0.last_mut()) {
+            case.projections = projections;
+        }
+    };
+    add("one token", square(1, 1, 1, 1), linformer(1), Some(Projections::Mean));
+    add("two tokens", square(2, 2, 3, 1), linformer(2), Some(Projections::Mean));
+    add("k does not divide n", square(65, 1, 30, 14), linformer(33), Some(Projections::Mean));
+    let uneven = Dims { n_q: 63, n_kv: 257, heads: 4, k_heads: 2, v_heads: 1, d: 3, d_v: 14 };
+    let own = Linformer { shared_ef: false, projection_heads: 4, ..linformer(10) };
+    add("uneven, a matrix a head", uneven, own, None);
+    add("wide", square(65, 1, 128, 128), linformer(64), None);
+    let biased = Linformer { biased: true, ..linformer(3) };
+    let values = |tensor: u64, len: u32| (0..len).map(|i| noise(tensor, i)).collect();
+    let given = Projections::Given { e: values(4, 60), f: values(5, 60), e_bias: values(6, 3), f_bias: values(7, 3) };
+    add("biased", square(20, 2, 3, 1), biased, Some(given));
+}

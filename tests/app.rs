@@ -1,0 +1,292 @@
+//! The program as its users meet it, on a software adapter, without a window.
+#![cfg(not(target_arch = "wasm32"))]
+
+use attention_lab::app::App;
+use attention_lab::app::scene::{Command, View};
+use attention_lab::gpu::device;
+use attention_lab::settings::{Arrangement, Hash, InputKind, Method, Settings};
+use egui::accesskit::Role;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const WIDE: [f32; 2] = [1280.0, 800.0];
+const PHONE: [f32; 2] = [390.0, 844.0];
+
+/// The app on the first adapter that computes on the CPU.
+fn open(size: [f32; 2], theme: egui::Theme, settings: Option<Settings>) -> Harness<'static, App> {
+    Harness::builder()
+        .with_size(size)
+        .with_theme(theme)
+        .wgpu_setup(setup())
+        .build_eframe(move |cc| App::with(cc, settings, None))
+}
+
+fn setup() -> egui_wgpu::WgpuSetup {
+    let mut setup = egui_kittest::wgpu::default_wgpu_setup();
+    if let egui_wgpu::WgpuSetup::CreateNew(new) = &mut setup {
+        new.device_descriptor = Arc::new(device::descriptor);
+    }
+    setup
+}
+
+fn small() -> Settings {
+    Settings { n: 256, d: 16, rounds: 2, k: Some(32), input: InputKind::Clusters, ..Settings::default() }
+}
+
+fn opened(settings: Settings) -> Harness<'static, App> {
+    let mut app = open(WIDE, egui::Theme::Dark, Some(settings));
+    settle(&mut app);
+    app
+}
+
+/// Steps until nothing runs and nothing waits to run.
+fn settle(app: &mut Harness<'_, App>) {
+    step_until(app, |app| !app.state().is_busy());
+    app.run();
+}
+
+fn step_until(app: &mut Harness<'_, App>, mut done: impl FnMut(&Harness<'_, App>) -> bool) {
+    for _ in 0..100_000 {
+        app.step();
+        if done(app) {
+            return;
+        }
+    }
+    panic!("never came: {}", app.state().summary());
+}
+
+fn says(app: &Harness<'_, App>, words: &str) {
+    assert!(app.state().summary().contains(words), "no \"{words}\" in: {}", app.state().summary());
+}
+
+fn says_not(app: &Harness<'_, App>, words: &str) {
+    assert!(!app.state().summary().contains(words), "\"{words}\" in: {}", app.state().summary());
+}
+
+fn sees(app: &Harness<'_, App>, words: &str) {
+    assert!(app.query_all_by_label_contains(words).next().is_some(), "\"{words}\" is not on the screen");
+}
+
+fn screenshot(app: &mut Harness<'_, App>, name: &str) {
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
+    std::fs::create_dir_all(&folder).expect("the folder of screenshots");
+    app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
+}
+
+#[test]
+fn starts_computes_and_then_rests() {
+    let mut app = open(WIDE, egui::Theme::Dark, None);
+    says(&app, "Computing the first result.");
+    settle(&mut app);
+    for words in ["Reformer on Picture", "n = 1,024", "rounds = 4", "share of", "Error ", "Recall ", "KiB"] {
+        says(&app, words);
+    }
+    sees(&app, "chunked attention");
+    sees(&app, "software adapter");
+    // `run` fails when the app asks for more than a few frames.
+    app.run();
+    assert!(app.run() <= 2, "an idle app draws nothing");
+    screenshot(&mut app, "shell_wide_dark");
+}
+
+#[test]
+fn the_slider_of_the_length_gives_a_new_result() {
+    let mut app = opened(small());
+    says(&app, "n = 256");
+    let chunk = app.state().settings().chunk_len();
+    app.get_by_role_and_label(Role::Slider, "Sequence length n").focus();
+    app.run();
+    app.key_press(egui::Key::ArrowRight);
+    app.step();
+    assert_eq!(app.state().settings().n, 384);
+    settle(&mut app);
+    says(&app, "n = 384");
+    says_not(&app, "n = 256");
+    assert_eq!(app.state().settings().chunk_len(), chunk, "a change of n keeps the chunk length");
+}
+
+#[test]
+fn every_slider_changes_its_setting() {
+    let mut app = opened(small());
+    let before = app.state().settings().clone();
+    for name in ["Rounds", "Buckets", "Projected length k"] {
+        app.get_by_role_and_label(Role::Slider, name).focus();
+        app.step();
+        app.key_press(egui::Key::ArrowRight);
+        app.step();
+    }
+    let after = app.state().settings();
+    assert_eq!(after.rounds, before.rounds + 1);
+    assert!(after.bucket_count() > before.bucket_count());
+    assert!(after.projected_len() > before.projected_len());
+    assert_eq!(after.chunk_len(), (2 * after.n).div_ceil(after.bucket_count()).max(2));
+}
+
+#[test]
+fn every_method_has_its_tab() {
+    let mut app = opened(small());
+    for (tab, words) in [("Full", "Full on Points"), ("Linformer", "k = 32"), ("Reformer", "rounds = 2")] {
+        app.get_by_role_and_label(Role::Button, tab).click();
+        settle(&mut app);
+        says(&app, words);
+    }
+    app.get_by_role_and_label(Role::Button, "Compare").click();
+    settle(&mut app);
+}
+
+#[test]
+fn a_click_on_a_step_opens_its_view() {
+    let mut app = opened(small());
+    app.get_by_label_contains("chunked attention").click();
+    app.run();
+    assert_eq!(app.state().view(), View::Attention);
+}
+
+#[test]
+fn a_token_locks_and_unlocks() {
+    let mut app = opened(small());
+    app.state_mut().obey(Command::Click(5));
+    app.run();
+    says(&app, "Token 5 is locked.");
+    app.state_mut().obey(Command::Click(7));
+    app.run();
+    says(&app, "Token 7 is locked.");
+    app.state_mut().obey(Command::Click(7));
+    app.run();
+    says_not(&app, "locked");
+}
+
+#[test]
+fn what_cannot_run_is_said_and_the_last_result_stays() {
+    let mut app = opened(small());
+    let bad = Settings { hash: Hash::Factorised, buckets: Some(6), ..small() };
+    app.state_mut().set(bad);
+    settle(&mut app);
+    sees(&app, "buckets = 6 cannot run, allowed is a multiple of 4");
+    says(&app, "buckets = 8");
+    app.state_mut().set(Settings { buckets: Some(12), hash: Hash::Factorised, ..small() });
+    settle(&mut app);
+    says(&app, "buckets = 12");
+    says_not(&app, "cannot run");
+}
+
+#[test]
+fn a_refusal_has_both_numbers() {
+    let mut app = opened(small());
+    app.state_mut().set(Settings { n: 65_536, method: Method::FullMaterialized, ..small() });
+    step_until(&mut app, |app| app.state().summary().contains("no result"));
+    says(&app, "16.0 GiB (17179869184 bytes), this device allows");
+}
+
+#[test]
+fn a_long_run_can_be_cancelled_and_run_again() {
+    let mut app = opened(small());
+    app.state_mut().set(Settings { n: 8192, d: 64, rounds: 16, ..small() });
+    step_until(&mut app, |app| app.query_by_role_and_label(Role::Button, "Cancel").is_some());
+    says(&app, "n = 256");
+    says(&app, "A new result is being computed.");
+    app.get_by_role_and_label(Role::Button, "Cancel").click();
+    app.step();
+    settle(&mut app);
+    says(&app, "Cancelled.");
+    says(&app, "n = 256");
+    assert_eq!(app.state().settings().n, 8192, "the settings stay");
+    // The newest settings win over what was cancelled.
+    app.state_mut().set(Settings { n: 512, ..small() });
+    settle(&mut app);
+    says(&app, "n = 512");
+    says_not(&app, "Cancelled.");
+}
+
+#[test]
+fn run_again_goes_on_after_a_cancel() {
+    let mut app = opened(small());
+    app.state_mut().set(Settings { n: 1024, ..small() });
+    app.state_mut().obey(Command::Cancel);
+    app.run();
+    app.get_by_label("Run again").click();
+    app.step();
+    settle(&mut app);
+    says(&app, "n = 1,024");
+}
+
+#[test]
+fn exact_attention_that_takes_long_waits_to_be_asked() {
+    let mut app = opened(small());
+    let long = Settings { n: 65_536, d: 128, arrangement: Arrangement::Repeated, method: Method::Full, ..small() };
+    app.state_mut().set(long);
+    step_until(&mut app, |app| app.query_by_label("Run it now").is_some());
+    says(&app, "put off");
+    app.get_by_label("Run it now").click();
+    step_until(&mut app, |app| app.query_by_label_contains("Full: full attention").is_some());
+    app.get_by_role_and_label(Role::Button, "Cancel").click();
+    app.step();
+    settle(&mut app);
+    says(&app, "Cancelled.");
+}
+
+#[test]
+fn a_rejected_command_is_told_and_the_device_can_be_opened_again() {
+    let mut device = None;
+    let mut app = Harness::builder().with_size(WIDE).wgpu_setup(setup()).build_eframe(|cc| {
+        device = cc.wgpu_render_state.as_ref().map(|state| state.device.clone());
+        App::with(cc, Some(small()), None)
+    });
+    settle(&mut app);
+    let _ = device.expect("a device").create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: u64::MAX / 2,
+        usage: wgpu::BufferUsages::STORAGE,
+        mapped_at_creation: false,
+    });
+    app.run();
+    sees(&app, "the graphics device rejected a command");
+    says(&app, "the graphics device rejected a command");
+    // What there was stays on the screen.
+    says(&app, "n = 256");
+    app.get_by_label("Open the device again").click();
+    app.step();
+    app.state_mut().set(Settings { n: 512, ..small() });
+    settle(&mut app);
+    says(&app, "n = 512");
+    says_not(&app, "rejected");
+}
+
+#[test]
+fn the_newest_settings_win() {
+    let mut app = opened(small());
+    for n in [300, 400, 500, 600] {
+        app.state_mut().set(Settings { n, ..small() });
+        app.step();
+    }
+    settle(&mut app);
+    says(&app, "n = 600");
+}
+
+#[test]
+fn usable_on_a_phone() {
+    for theme in [egui::Theme::Dark, egui::Theme::Light] {
+        let name = if theme == egui::Theme::Dark { "dark" } else { "light" };
+        let mut app = open(PHONE, theme, Some(small()));
+        settle(&mut app);
+        screenshot(&mut app, &format!("shell_phone_{name}"));
+        app.get_by_label_contains("Settings").click();
+        app.run();
+        assert!(app.query_by_role_and_label(Role::Slider, "Rounds").is_some(), "the sliders unfold");
+        screenshot(&mut app, &format!("shell_phone_{name}_unfolded"));
+    }
+}
+
+#[test]
+fn light_and_unfolded() {
+    let mut app = open(WIDE, egui::Theme::Light, Some(Settings { heads: 2, ..small() }));
+    settle(&mut app);
+    for section in ["Input options", "Shapes and seed", "Hashing", "Rules of attention", "Linformer's projection"] {
+        app.get_by_label(section).click();
+        app.run();
+    }
+    screenshot(&mut app, "shell_wide_light");
+}
