@@ -281,7 +281,7 @@ const BROKEN: &[Broken] = &[
         what: "the last key is lost",
         kernel: &full_attention::ATTEND,
         case: "full online, wide",
-        twin: |p, w, b| (full_attention::ATTEND.twin)(&with::<full_attention::Params>(p, |p| p.n_kv -= 1), w, b),
+        twin: |p, w, b| (full_attention::ATTEND.twin)(&with::<full_attention::Params>(p, |p| p.key_end -= 1), w, b),
     },
     Broken {
         what: "rows of the sample in order",
