@@ -59,7 +59,10 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
             "linear_projection",
             in_rust!(linear_projection::Params { first_group, columns, k, k4, width4, first_slice, biased }),
         ),
-        ("full_attention", in_rust!(full_attention::Params { first_group, n_q, n_kv, flags, scale, self_value })),
+        (
+            "full_attention",
+            in_rust!(full_attention::Params { first_group, n_q, key_start, key_end, flags, scale, self_value }),
+        ),
         (
             "materialized_attention",
             in_rust!(materialized_attention::Params {
@@ -73,6 +76,8 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
                 flags,
                 scale,
                 self_value,
+                key_start,
+                key_count,
             }),
         ),
         (
@@ -115,7 +120,7 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
             "effective_weights",
             in_rust!(effective_weights::Params { first_group, tiles, n, k, k4, column_start, columns }),
         ),
-        ("top_keys", in_rust!(top_keys::Params { first_group, rows, n_kv, count, row_start })),
+        ("top_keys", in_rust!(top_keys::Params { first_group, rows, n_kv, count, row_start, key_start, key_count })),
         ("top_attention", in_rust!(top_attention::Params { first_group, rows, row_start, count })),
         (
             "coverage",

@@ -177,19 +177,21 @@ fn chunked(p: &chunked_attention::Params, widths: Widths, inputs: &[Data]) -> [V
 fn full(p: &full_attention::Params, widths: Widths, inputs: &[Data]) -> [Vec<f64>; 2] {
     let (ds, width) = (widths.d_stride(), widths.dv_stride());
     let (q, k, v, key_scale) = (inputs[0].f(), inputs[1].f(), inputs[2].f(), inputs[3].f());
+    let before = inputs[4].f();
     let shrinks = f64::from((p.key_end - p.key_start).div_ceil(full_attention::KEY_TILE));
     let (mut out, mut lse) = (Vec::new(), Vec::new());
-    full_attention::walk(p, widths, inputs, |i, seen| {
+    full_attention::walk(p, widths, inputs, |i, earlier, seen| {
         let with_off = |(j, score): &(u32, f64)| {
             let (a, b) = (i as usize * ds, *j as usize * ds);
             let fixed = i == *j && p.flags & flags::SELF_VALUE != 0;
             (*score, score_off(&q[a..a + ds], &k[b..b + ds], key_scale[*j as usize], p.scale, fixed))
         };
-        let earlier = full_attention::earlier(p, widths, inputs, i);
-        let scores: Vec<_> = earlier.iter().map(|(lse, _)| (*lse, 0.0)).chain(seen.iter().map(with_off)).collect();
-        let softmax = Softmax::new(&scores, scores.len() as f64 + 7.0 * shrinks);
-        let values = seen.iter().map(|(j, _)| &v[*j as usize * width..][..width]);
-        out.extend(softmax.output(earlier.iter().map(|(_, row)| *row).chain(values), width));
+        let roundings = 1.0 + seen.len() as f64 + 7.0 * shrinks;
+        let terms: Vec<_> = earlier.map(|lse| (lse, 0.0)).into_iter().chain(seen.iter().map(with_off)).collect();
+        let softmax = Softmax::new(&terms, roundings);
+        let first = earlier.map(|_| &before[i as usize * width..][..width]);
+        let values = first.into_iter().chain(seen.iter().map(|(j, _)| &v[*j as usize * width..][..width]));
+        out.extend(softmax.output(values, width));
         lse.push(softmax.lse);
     });
     [out, lse]
@@ -267,14 +269,15 @@ fn softmaxed(p: &materialized_attention::Params, inputs: &[Data]) -> [Vec<f64>; 
 fn weighted(p: &materialized_attention::Params, widths: Widths, inputs: &[Data]) -> Vec<f64> {
     let (n, width) = (p.n_kv as usize, widths.dv_stride());
     let (weights, v) = (inputs[0].f(), inputs[1].f());
-    let mut bound = vec![0.0; inputs[2].len()];
     let keys = p.key_start as usize..(p.key_start + p.key_count) as usize;
+    let mut bound = vec![0.0; inputs[2].len()];
     for row in 0..p.rows as usize {
         for c in 0..width {
             let at = (p.row_start as usize + row) * width + c;
             let sum: f64 = keys.clone().map(|j| weights[row * n + j] * v[j * width + c].abs()).sum();
-            let before = if p.key_start == 0 { 0.0 } else { inputs[2].f()[at].abs() };
-            bound[at] = gamma(keys.len() as f64 + 1.0) * (sum + before) + FLUSHED;
+            // What earlier slices of keys left is added once more.
+            let before = if p.key_start > 0 { inputs[2].f()[at].abs() } else { 0.0 };
+            bound[at] = gamma(f64::from(p.key_count) + 2.0) * (sum + before) + FLUSHED;
         }
     }
     bound

@@ -62,7 +62,7 @@ impl Case {
 }
 
 fn noise(tensor: u64, index: u32) -> f32 {
-    normal(3, Stream::Noise, tensor << 32 | u64::from(index))
+    normal(3, Stream::Noise, (tensor << 32) | u64::from(index))
 }
 
 /// Sizes of a problem with as many keys as queries and heads of its own for k and v.
@@ -175,7 +175,31 @@ pub fn cases() -> Vec<Case> {
     let tall = Dims { n_q: 65_600, n_kv: 1, ..square(1, 1, 1, 1) };
     let rule = Full { way: Way::Materialized, shared_qk: false, semantics: Semantics::PLAIN };
     all.full("full, more workgroups than one dispatch has", tall, Vectors::Normal(1.0), rule, Limits::WEBGPU);
+    long_cases(&mut all);
     all.0
+}
+
+/// Many keys for few queries, and wide rows: some drivers end long loops early.
+fn long_cases(all: &mut Cases) {
+    let normal = Vectors::Normal(1.0);
+    for (way, name) in [(Way::Online, "online"), (Way::Materialized, "in memory")] {
+        let rule = Full { way, shared_qk: false, semantics: Semantics::PLAIN };
+        let many = Dims { n_q: 2, n_kv: 65_536, ..square(1, 1, 16, 16) };
+        all.full(format!("full {name}, 65536 keys"), many, normal, rule, Limits::WEBGPU);
+        let wide = Dims { n_q: 2, n_kv: 4096, ..square(1, 1, 128, 128) };
+        all.full(format!("full {name}, 4096 wide keys"), wide, normal, rule, Limits::WEBGPU);
+    }
+    let few = Full { way: Way::Online, shared_qk: false, semantics: Semantics { causal: true, ..Semantics::PLAIN } };
+    let later = Dims { n_q: 5, n_kv: 20_000, ..square(1, 1, 3, 5) };
+    all.full("full online, later slices of keys unseen", later, normal, few, Limits::WEBGPU);
+    let dims = Dims { n_q: 2, n_kv: 65_536, ..square(1, 1, 3, 1) };
+    let rule = Measured::Full(Full { way: Way::Online, shared_qk: false, semantics: Semantics::PLAIN });
+    let strongest = measure::strongest(&dims, &rule, 0, 64, Limits::WEBGPU).map(|plan| vec![plan]);
+    all.add("full, strongest of 65536 keys", dims, normal, strongest);
+    all.lsh("lsh, long chunks of wide rows", square(1500, 1, 128, 128), normal, &paper(2, &[2], 1500));
+    let dims = square(65, 1, 128, 1);
+    let plan = lsh::plan(&dims, &paper(2, &[8192], 64), Limits::WEBGPU);
+    all.add("hash, wide rows into 8192 buckets", dims, normal, plan.map(|plan| vec![until(plan, Step::Hash)]));
 }
 
 fn lsh_cases(all: &mut Cases) {
@@ -301,12 +325,6 @@ fn full_cases(all: &mut Cases) {
         );
         let wide = Dims { n_kv: 257, ..square(small, 1, 128, 128) };
         all.full(format!("full {name}, wide"), wide, normal, rule(way, false, Semantics::PLAIN), limits);
-        let long = Dims { n_q: 5, n_kv: 40_000, ..square(1, 1, 3, 5) };
-        for (causal, which) in [(false, "all"), (true, "a few")] {
-            let semantics = Semantics { causal, ..Semantics::PLAIN };
-            let name = format!("full {name}, keys in slices, {which} of them seen");
-            all.full(name, long, normal, rule(way, false, semantics), limits);
-        }
     }
     let blocks = Limits { binding: 60 << 10, ..Limits::WEBGPU };
     let dims = square(200, 1, 3, 1);

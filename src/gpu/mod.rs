@@ -68,16 +68,18 @@ impl Gpu {
     /// Takes over an open device and installs the handlers of lost devices and uncaught errors.
     pub fn new(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Self {
         let fault = Arc::new(Mutex::new(None));
+        // The first fault stands, but a loss explains whatever else went wrong.
         let keep = |fault: &Arc<Mutex<Option<Fault>>>, new: Fault| {
             if let Ok(mut slot) = fault.lock() {
-                slot.get_or_insert(new);
+                let lost = matches!(*slot, Some(Fault::Lost(_)));
+                if slot.is_none() || !lost && matches!(new, Fault::Lost(_)) {
+                    *slot = Some(new);
+                }
             }
         };
         let slot = fault.clone();
         device.set_device_lost_callback(move |reason, message| {
-            if reason != wgpu::DeviceLostReason::Destroyed || !message.is_empty() {
-                keep(&slot, Fault::Lost(if message.is_empty() { format!("{reason:?}") } else { message }));
-            }
+            keep(&slot, Fault::Lost(if message.is_empty() { format!("{reason:?}") } else { message }));
         });
         let slot = fault.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| keep(&slot, fault_of(error, "a buffer"))));
@@ -123,7 +125,16 @@ impl Gpu {
 
     /// The first thing that went wrong, if any; the device is of no further use after a loss.
     pub fn fault(&self) -> Option<Fault> {
-        self.fault.lock().ok().and_then(|slot| slot.clone())
+        let held = || self.fault.lock().ok().and_then(|slot| slot.clone());
+        let fault = held();
+        #[cfg(not(target_arch = "wasm32"))]
+        if matches!(fault, Some(Fault::Rejected(_))) {
+            // A device that was destroyed rejects commands before it says that it is lost.
+            let timeout = Some(std::time::Duration::from_secs(1));
+            let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout });
+            return held();
+        }
+        fault
     }
 
     pub(crate) fn check(&self) -> Result<(), Fault> {

@@ -39,10 +39,11 @@ pub(crate) fn allowed(query: u32, key: u32, word: u32) -> bool {
     !(word & flags::CAUSAL != 0 && key > query || word & flags::SELF_EXCLUDE != 0 && key == query)
 }
 
-/// The keys of the slice that each query sees, with their scores in float64.
-pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl FnMut(u32, &[(u32, f64)])) {
+/// For each query the log-sum-exp of earlier slices, if they saw anything, and the keys of this slice
+/// that it sees, with their scores in float64.
+pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl FnMut(u32, Option<f64>, &[(u32, f64)])) {
     let ds = widths.d_stride();
-    let (q, k, key_scale) = (buffers[0].f(), buffers[1].f(), buffers[3].f());
+    let (q, k, key_scale, lse) = (buffers[0].f(), buffers[1].f(), buffers[3].f(), buffers[5].f());
     let mut seen = Vec::new();
     for i in 0..p.n_q {
         seen.clear();
@@ -50,26 +51,20 @@ pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl F
             let (a, b) = (&q[i as usize * ds..][..ds], &k[j as usize * ds..][..ds]);
             seen.push((j, score(a, key_scale[j as usize], b, p.scale, i == j, p.self_value, p.flags)));
         }
-        row(i, &seen);
+        row(i, Some(lse[i as usize]).filter(|lse| p.key_start > 0 && *lse != f64::from(EMPTY)), &seen);
     }
-}
-
-/// What earlier slices found for a query: they count as one key of that score and value.
-pub(crate) fn earlier<'a>(p: &Params, widths: Widths, buffers: &'a [Data], query: u32) -> Option<(f64, &'a [f64])> {
-    let (i, width) = (query as usize, widths.dv_stride());
-    let lse = buffers[5].f()[i];
-    (p.key_start > 0 && lse != f64::from(EMPTY)).then(|| (lse, &buffers[4].f()[i * width..][..width]))
 }
 
 fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
     let p: Params = read_params(params);
     let width = widths.dv_stride();
     let (mut outs, mut sums) = (Vec::new(), Vec::new());
-    let v = buffers[2].f();
-    walk(&p, widths, buffers, |i, seen| {
+    let (v, before) = (buffers[2].f(), buffers[4].f());
+    walk(&p, widths, buffers, |i, earlier, seen| {
+        // Earlier slices count as one key of their log-sum-exp and output.
+        let earlier = earlier.map(|lse| (lse, &before[i as usize * width..][..width]));
         let keys = seen.iter().map(|(j, s)| (*s, &v[*j as usize * width..][..width]));
-        let terms: Vec<_> = earlier(&p, widths, buffers, i).into_iter().chain(keys).collect();
-        let (out, lse) = softmax_sum(&terms, width);
+        let (out, lse) = softmax_sum(&earlier.into_iter().chain(keys).collect::<Vec<_>>(), width);
         outs.extend(out);
         sums.push(lse);
     });
