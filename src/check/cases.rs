@@ -189,6 +189,9 @@ fn long_cases(all: &mut Cases) {
         let wide = Dims { n_q: 2, n_kv: 4096, ..square(1, 1, 128, 128) };
         all.full(format!("full {name}, 4096 wide keys"), wide, normal, rule, Limits::WEBGPU);
     }
+    let few = Full { way: Way::Online, shared_qk: false, semantics: Semantics { causal: true, ..Semantics::PLAIN } };
+    let later = Dims { n_q: 5, n_kv: 20_000, ..square(1, 1, 3, 5) };
+    all.full("full online, later slices of keys unseen", later, normal, few, Limits::WEBGPU);
     let dims = Dims { n_q: 2, n_kv: 65_536, ..square(1, 1, 3, 1) };
     let rule = Measured::Full(Full { way: Way::Online, shared_qk: false, semantics: Semantics::PLAIN });
     let strongest = measure::strongest(&dims, &rule, 0, 64, Limits::WEBGPU).map(|plan| vec![plan]);

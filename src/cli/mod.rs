@@ -80,7 +80,9 @@ fn quieten_drivers() {
 fn act(request: Request) -> Result<(), Failure> {
     match request {
         Request::Text(text) => print(&text),
-        Request::Window(settings) => desktop::run(settings).map_err(|error| Failure::fault(&error)),
+        Request::Window(settings) => desktop::run(settings).map_err(|error| {
+            Failure::fault(&format!("no window can be opened ({error}); attention-lab run works without one"))
+        }),
         Request::Device { software, json } => {
             let gpu = pollster::block_on(Gpu::open(software))?;
             print(&if json { report::device_json(&gpu) } else { report::device_words(&gpu) })
