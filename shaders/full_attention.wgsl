@@ -15,11 +15,18 @@ fn attend(@builtin(workgroup_id) group: vec3u,
   var query: array<vec4f, D4>;
   for (var c = 0u; c < D4; c++) { query[c] = q[i * D4 + c] * p.scale; }
 
-  let end = select(p.n_kv, min(p.n_kv, i + 1u), (p.flags & CAUSAL) != 0u);
+  var end = p.key_start + p.key_count;
+  if ((p.flags & CAUSAL) != 0u) { end = min(end, i + 1u); }
   var top = EMPTY;
   var total = 0.0;
   var sum: array<vec4f, DV4>;
-  for (var start = 0u; start < end; start += KEY_TILE) {
+  // The keys of earlier passes go on as one key: their output, at their log-sum-exp.
+  if (p.key_start > 0u && lse[i] != EMPTY) {
+    top = lse[i];
+    total = 1.0;
+    for (var c = 0u; c < DV4; c++) { sum[c] = out[i * DV4 + c]; }
+  }
+  for (var start = p.key_start; start < end; start += KEY_TILE) {
     var scores: array<f32, KEY_TILE>;
     var tile_top = top;
     for (var t = 0u; t < KEY_TILE; t++) {

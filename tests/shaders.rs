@@ -59,7 +59,10 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
             "linear_projection",
             in_rust!(linear_projection::Params { first_group, columns, k, k4, width4, first_slice, biased }),
         ),
-        ("full_attention", in_rust!(full_attention::Params { first_group, n_q, n_kv, flags, scale, self_value })),
+        (
+            "full_attention",
+            in_rust!(full_attention::Params { first_group, n_q, key_start, key_count, flags, scale, self_value }),
+        ),
         (
             "materialized_attention",
             in_rust!(materialized_attention::Params {

@@ -281,7 +281,16 @@ const BROKEN: &[Broken] = &[
         what: "the last key is lost",
         kernel: &full_attention::ATTEND,
         case: "full online, wide",
-        twin: |p, w, b| (full_attention::ATTEND.twin)(&with::<full_attention::Params>(p, |p| p.n_kv -= 1), w, b),
+        twin: |p, w, b| (full_attention::ATTEND.twin)(&with::<full_attention::Params>(p, |p| p.key_count -= 1), w, b),
+    },
+    Broken {
+        what: "only the last slice of keys counts",
+        kernel: &full_attention::ATTEND,
+        case: "full online, 65536 keys",
+        twin: |p, w, b| {
+            b[5].f_mut().fill(f64::from(EMPTY));
+            (full_attention::ATTEND.twin)(p, w, b);
+        },
     },
     Broken {
         what: "rows of the sample in order",

@@ -173,11 +173,11 @@ fn chunked(p: &chunked_attention::Params, widths: Widths, inputs: &[Data]) -> [V
     [out, lse]
 }
 
-/// As above, but shrunk at most once per tile of keys.
+/// As above, but shrunk at most once per tile of keys. Earlier passes are one more key.
 fn full(p: &full_attention::Params, widths: Widths, inputs: &[Data]) -> [Vec<f64>; 2] {
     let (ds, width) = (widths.d_stride(), widths.dv_stride());
     let (q, k, v, key_scale) = (inputs[0].f(), inputs[1].f(), inputs[2].f(), inputs[3].f());
-    let shrinks = f64::from(p.n_kv.div_ceil(full_attention::KEY_TILE));
+    let shrinks = f64::from(p.key_count.div_ceil(full_attention::KEY_TILE));
     let (mut out, mut lse) = (Vec::new(), Vec::new());
     full_attention::walk(p, widths, inputs, |i, seen| {
         let with_off = |(j, score): &(u32, f64)| {
@@ -185,9 +185,11 @@ fn full(p: &full_attention::Params, widths: Widths, inputs: &[Data]) -> [Vec<f64
             let fixed = i == *j && p.flags & flags::SELF_VALUE != 0;
             (*score, score_off(&q[a..a + ds], &k[b..b + ds], key_scale[*j as usize], p.scale, fixed))
         };
-        let roundings = seen.len() as f64 + 7.0 * shrinks;
-        let softmax = Softmax::new(&seen.iter().map(with_off).collect::<Vec<_>>(), roundings);
-        out.extend(softmax.output(seen.iter().map(|(j, _)| &v[*j as usize * width..][..width]), width));
+        let before = full_attention::before(p, widths, inputs, i);
+        let scores: Vec<_> = seen.iter().map(with_off).chain(before.map(|(lse, _)| (lse, 0.0))).collect();
+        let softmax = Softmax::new(&scores, scores.len() as f64 + 7.0 * shrinks);
+        let rows = seen.iter().map(|(j, _)| &v[*j as usize * width..][..width]);
+        out.extend(softmax.output(rows.chain(before.map(|(_, row)| row)), width));
         lse.push(softmax.lse);
     });
     [out, lse]

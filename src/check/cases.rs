@@ -194,6 +194,14 @@ fn long_cases(all: &mut Cases) {
     let strongest = measure::strongest(&dims, &rule, 0, 64, Limits::WEBGPU).map(|plan| vec![plan]);
     all.add("full, strongest of 65536 keys", dims, normal, strongest);
     all.lsh("lsh, long chunks of wide rows", square(1500, 1, 128, 128), normal, &paper(2, &[2], 1500));
+    // A key that is met once more in each of 16 rounds.
+    let dims = square(1500, 1, 3, 1);
+    let lsh = Lsh { semantics: Semantics { same_bucket: false, ..Semantics::PAPER }, ..paper(16, &[2], 1500) };
+    let plans = lsh::plan(&dims, &lsh, Limits::WEBGPU).and_then(|plan| {
+        let pairs = measure::pairs(&dims, &lsh, 0, window(1500, 1500), Limits::WEBGPU)?;
+        Ok(vec![until(plan, Step::Sort), pairs])
+    });
+    all.add("lsh, pairs met in 16 rounds", dims, normal, plans);
     let dims = square(65, 1, 128, 1);
     let plan = lsh::plan(&dims, &paper(2, &[8192], 64), Limits::WEBGPU);
     all.add("hash, wide rows into 8192 buckets", dims, normal, plan.map(|plan| vec![until(plan, Step::Hash)]));

@@ -9,7 +9,7 @@ pub mod measure;
 use crate::plan::{Binding, BufferId, Builder, Kind, New, Role, Step};
 use crate::problem::{Dims, Fill, Source};
 use crate::semantics::Semantics;
-use crate::steps::{self, WORKGROUP, key_norm};
+use crate::steps::{WORKGROUP, full_attention, key_norm};
 use std::sync::Arc;
 
 /// Multiply-adds of a score and of adding its value, as flops; the exponential counts as one.
@@ -97,24 +97,22 @@ pub(crate) fn online_pass(
     rule: &Semantics,
     bindings: [Binding; 6],
 ) {
-    let params = steps::full_attention::Params {
-        first_group: 0,
-        n_q: dims.n_q,
-        n_kv,
-        flags: rule.flags(),
-        scale: rule.score_scale.factor(dims.d),
-        self_value: rule.self_value(),
-    };
     let bindings: Arc<[Binding]> = Arc::new(bindings);
-    let flops = pair_flops(dims) * f64::from(dims.n_q) * f64::from(n_kv);
-    b.pass(
-        step,
-        &steps::full_attention::ATTEND,
-        &params,
-        &bindings,
-        dims.n_q.div_ceil(WORKGROUP),
-        (flops, bytes_of(&bindings)),
-    );
+    for key_start in (0..n_kv).step_by(full_attention::KEYS_OF_PASS as usize) {
+        let key_count = full_attention::KEYS_OF_PASS.min(n_kv - key_start);
+        let params = full_attention::Params {
+            first_group: 0,
+            n_q: dims.n_q,
+            key_start,
+            key_count,
+            flags: rule.flags(),
+            scale: rule.score_scale.factor(dims.d),
+            self_value: rule.self_value(),
+        };
+        let flops = pair_flops(dims) * f64::from(dims.n_q) * f64::from(key_count);
+        let bytes = bytes_of(&bindings) * f64::from(key_count) / f64::from(n_kv);
+        b.pass(step, &full_attention::ATTEND, &params, &bindings, dims.n_q.div_ceil(WORKGROUP), (flops, bytes));
+    }
 }
 
 /// Bytes of all bindings: each read or written once.
