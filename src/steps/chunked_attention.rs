@@ -2,11 +2,11 @@
 //! Reformer equations (5) and (12) to (16); keys are the queries at unit length (shared QK).
 
 use super::visibility::{self, Geometry, Lists};
-use super::{Access, Data, Kernel, Widths, dot, params, read_params, softmax_sum};
+use super::{Access, Data, EMPTY, Kernel, Widths, dot, params, read_params, softmax_sum};
 use crate::semantics::flags;
 
 params! {
-    /// `groups = ceil(n / 64)`.
+    /// `groups = ceil(n / 64)`. All slots but the first go on from what `round_out` and `round_lse` hold.
     Params as "Params" {
         first_group: u32,
         round: u32,
@@ -52,7 +52,7 @@ pub(crate) fn score(
     }
 }
 
-/// The keys that each query meets in the round, with their scores in float64. Built from the lists
+/// The keys that each query meets in this pass, with their scores in float64. Built from the lists
 /// of each chunk's members, not from the sorted order.
 pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl FnMut(u32, &[(u32, f64)])) {
     let (g, ds) = (p.lsh, widths.d_stride());
@@ -70,11 +70,13 @@ pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl F
     for i in 0..g.n {
         met.clear();
         let chunk = lists.chunk_of[(p.round * g.n + i) as usize];
-        for (round, chunk) in (0..g.steps()).filter_map(|step| g.seen_chunk(p.round, chunk, step)) {
-            for &j in &members[(round * g.chunks + chunk) as usize] {
+        for step in 0..g.steps() {
+            let Some((round, chunk)) = g.seen_chunk(p.round, chunk, step) else { continue };
+
+            for (entry, &j) in (0..).zip(&members[(round * g.chunks + chunk) as usize]) {
                 let same = round == p.round
                     && lists.buckets[(round * g.n + i) as usize] == lists.buckets[(round * g.n + j) as usize];
-                if !lists.allowed(i, j) || (g.flags & flags::SAME_BUCKET != 0 && !same) {
+                if !g.walks(step, entry) || !lists.allowed(i, j) || (g.flags & flags::SAME_BUCKET != 0 && !same) {
                     continue;
                 }
                 let (a, b) = (&q[i as usize * ds..][..ds], &q[j as usize * ds..][..ds]);
@@ -86,13 +88,21 @@ pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl F
     }
 }
 
+/// What earlier passes over the round gave a query, as one key: (log-sum-exp, output).
+pub(crate) fn before<'a>(p: &Params, widths: Widths, buffers: &'a [Data], i: u32) -> Option<(f64, &'a [f64])> {
+    let (i, width) = (i as usize, widths.dv_stride());
+    let goes_on = p.lsh.slot_start > 0 && buffers[7].f()[i] != f64::from(EMPTY);
+    goes_on.then(|| (buffers[7].f()[i], &buffers[6].f()[i * width..][..width]))
+}
+
 fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
     let p: Params = read_params(params);
     let width = widths.dv_stride();
     let (mut outs, mut sums) = (Vec::new(), Vec::new());
     let v = buffers[1].f();
-    walk(&p, widths, buffers, |_, met| {
-        let terms: Vec<_> = met.iter().map(|(j, s)| (*s, &v[*j as usize * width..][..width])).collect();
+    walk(&p, widths, buffers, |i, met| {
+        let here = met.iter().map(|(j, s)| (*s, &v[*j as usize * width..][..width]));
+        let terms: Vec<_> = here.chain(before(&p, widths, buffers, i)).collect();
         let (out, lse) = softmax_sum(&terms, width);
         outs.extend(out);
         sums.push(lse);

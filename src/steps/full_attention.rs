@@ -57,8 +57,8 @@ pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl F
 /// What the keys of earlier passes gave a query, as one key: (log-sum-exp, output).
 pub(crate) fn before<'a>(p: &Params, widths: Widths, buffers: &'a [Data], i: u32) -> Option<(f64, &'a [f64])> {
     let (i, width) = (i as usize, widths.dv_stride());
-    let went_on = p.key_start > 0 && buffers[5].f()[i] != f64::from(EMPTY);
-    went_on.then(|| (buffers[5].f()[i], &buffers[4].f()[i * width..][..width]))
+    let goes_on = p.key_start > 0 && buffers[5].f()[i] != f64::from(EMPTY);
+    goes_on.then(|| (buffers[5].f()[i], &buffers[4].f()[i * width..][..width]))
 }
 
 fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
