@@ -1,4 +1,5 @@
-// softmax(q k^T) v with an online softmax over tiles of keys, one thread a query.
+// softmax(q k^T) v with an online softmax over tiles of a slice of keys, one thread a query. A slice
+// goes on from the output and log-sum-exp of those before it.
 
 @group(0) @binding(1) var<storage, read> q: array<vec4f>;               // [n_q, D4]
 @group(0) @binding(2) var<storage, read> k: array<vec4f>;               // [n_kv, D4]
@@ -15,12 +16,10 @@ fn attend(@builtin(workgroup_id) group: vec3u,
   var query: array<vec4f, D4>;
   for (var c = 0u; c < D4; c++) { query[c] = q[i * D4 + c] * p.scale; }
 
-  var end = p.key_start + p.key_count;
-  if ((p.flags & CAUSAL) != 0u) { end = min(end, i + 1u); }
+  let end = select(p.key_end, min(p.key_end, i + 1u), (p.flags & CAUSAL) != 0u);
   var top = EMPTY;
   var total = 0.0;
   var sum: array<vec4f, DV4>;
-  // The keys of earlier passes go on as one key: their output, at their log-sum-exp.
   if (p.key_start > 0u && lse[i] != EMPTY) {
     top = lse[i];
     total = 1.0;

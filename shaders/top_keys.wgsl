@@ -1,58 +1,41 @@
-// The strongest keys of each row, one workgroup a row: the next one is the best that comes after
-// the one before it in the order (higher score, lower position).
+// The strongest keys of each row, one thread a row: a list kept sorted while the row is read. Equal
+// scores keep the order of positions, since a later one goes behind.
 
 @group(0) @binding(1) var<storage, read> scores: array<f32>;               // [rows, n_kv]
 @group(0) @binding(2) var<storage, read_write> top_index: array<u32>;      // [row_start + rows, TOP]
 @group(0) @binding(3) var<storage, read_write> top_score: array<f32>;      // [row_start + rows, TOP]
 
-var<workgroup> best_score: array<f32, ROW_WORKGROUP>;
-var<workgroup> best_index: array<u32, ROW_WORKGROUP>;
-
-// Whether (score, index) stands before (other, other_index).
-fn stronger(score: f32, index: u32, other: f32, other_index: u32) -> bool {
-  return score > other || (score == other && index < other_index);
-}
-
-@compute @workgroup_size(ROW_WORKGROUP)
+@compute @workgroup_size(WORKGROUP)
 fn top_keys(@builtin(workgroup_id) group: vec3u,
             @builtin(local_invocation_index) lane: u32) {
-  let row = group_index(group);
+  let row = group_index(group) * WORKGROUP + lane;
+  if (row >= p.rows) { return; }
   let list = (p.row_start + row) * TOP;
-  var last_score = -EMPTY;
-  var last_index = 0u;
-  var first = true;
-  for (var t = 0u; t < p.count; t++) {
-    var score = EMPTY;
-    var index = NO_KEY;
-    for (var j = lane; j < p.n_kv; j += ROW_WORKGROUP) {
-      let candidate = scores[row * p.n_kv + j];
-      let comes_after = first || stronger(last_score, last_index, candidate, j);
-      if (candidate != EMPTY && comes_after && stronger(candidate, j, score, index)) {
-        score = candidate;
-        index = j;
-      }
+  var held = 0u;                 // keys in the list
+  var weakest = EMPTY;           // score of its last one, once it is full
+  if (p.key_start == 0u) {
+    for (var t = 0u; t < TOP; t++) {
+      top_index[list + t] = NO_KEY;
+      top_score[list + t] = EMPTY;
     }
-    best_score[lane] = score;
-    best_index[lane] = index;
-    workgroupBarrier();
-    for (var half = ROW_WORKGROUP / 2u; half > 0u; half /= 2u) {
-      if (lane < half && stronger(best_score[lane + half], best_index[lane + half], best_score[lane], best_index[lane])) {
-        best_score[lane] = best_score[lane + half];
-        best_index[lane] = best_index[lane + half];
-      }
-      workgroupBarrier();
-    }
-    last_score = best_score[0];
-    last_index = best_index[0];
-    first = false;
-    workgroupBarrier();
-    if (lane == 0u) {
-      top_index[list + t] = last_index;
-      top_score[list + t] = last_score;
-    }
+  } else {
+    while (held < p.count && top_index[list + held] != NO_KEY) { held++; }
+    if (held == p.count) { weakest = top_score[list + held - 1u]; }
   }
-  for (var t = p.count + lane; t < TOP; t += ROW_WORKGROUP) {
-    top_index[list + t] = NO_KEY;
-    top_score[list + t] = EMPTY;
+  for (var j = p.key_start; j < p.key_start + p.key_count; j++) {
+    let score = scores[row * p.n_kv + j];
+    // EMPTY is a masked key; a full list lets only a stronger one in.
+    if (score > weakest) {
+      var at = held;
+      if (held == p.count) { at--; } else { held++; }
+      while (at > 0u && top_score[list + at - 1u] < score) {
+        top_score[list + at] = top_score[list + at - 1u];
+        top_index[list + at] = top_index[list + at - 1u];
+        at--;
+      }
+      top_score[list + at] = score;
+      top_index[list + at] = j;
+      if (held == p.count) { weakest = top_score[list + held - 1u]; }
+    }
   }
 }

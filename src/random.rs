@@ -16,7 +16,7 @@ pub enum Stream {
 
 /// 64 uniform bits for a counter (splitmix64's finaliser over a mixed key).
 pub fn bits(seed: u32, stream: Stream, index: u64) -> u64 {
-    let key = (u64::from(seed) << 8 | stream as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let key = ((u64::from(seed) << 8) | stream as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut z = mix(key).wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = mix(z);
     mix(z ^ key)
@@ -35,7 +35,7 @@ pub fn uniform(seed: u32, stream: Stream, index: u64) -> f64 {
 
 /// Uniform in `0..count`; the bias is below `count / 2^32`.
 pub fn below(seed: u32, stream: Stream, index: u64, count: u32) -> u32 {
-    ((bits(seed, stream, index) >> 32) * u64::from(count) >> 32) as u32
+    (((bits(seed, stream, index) >> 32) * u64::from(count)) >> 32) as u32
 }
 
 /// Standard normal, by Box and Muller.

@@ -282,10 +282,7 @@ impl Settings {
 /// The two even factors of `buckets` that lie closest together, the smaller one first; `None` when
 /// there are none.
 pub fn factorise(buckets: u32) -> Option<(u32, u32)> {
-    (2..=buckets.isqrt())
-        .rev()
-        .find(|a| a % 2 == 0 && buckets % a == 0 && (buckets / a) % 2 == 0)
-        .map(|a| (a, buckets / a))
+    (2..=buckets.isqrt()).rev().find(|a| a.is_multiple_of(2) && buckets.is_multiple_of(2 * a)).map(|a| (a, buckets / a))
 }
 
 /// A setting that cannot be read or cannot run, in words.

@@ -280,6 +280,26 @@ fn usable_on_a_phone() {
     }
 }
 
+/// Pictures of every view, to look at.
+#[test]
+fn every_view_opens_in_both_themes_and_sizes() {
+    for (size, theme, name) in [
+        (WIDE, egui::Theme::Dark, "wide_dark"),
+        (WIDE, egui::Theme::Light, "wide_light"),
+        (PHONE, egui::Theme::Dark, "phone_dark"),
+        (PHONE, egui::Theme::Light, "phone_light"),
+    ] {
+        let mut app = open(size, theme, None);
+        for view in [View::Buckets, View::Attention, View::Result, View::Memory, View::Compare] {
+            app.state_mut().obey(Command::Open(view));
+            app.step();
+            settle(&mut app);
+            assert_eq!(app.state().view(), view);
+            screenshot(&mut app, &format!("app_{name}_{}", format!("{view:?}").to_lowercase()));
+        }
+    }
+}
+
 #[test]
 fn light_and_unfolded() {
     let mut app = open(WIDE, egui::Theme::Light, Some(Settings { heads: 2, ..small() }));

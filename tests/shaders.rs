@@ -61,7 +61,7 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
         ),
         (
             "full_attention",
-            in_rust!(full_attention::Params { first_group, n_q, key_start, key_count, flags, scale, self_value }),
+            in_rust!(full_attention::Params { first_group, n_q, key_start, key_end, flags, scale, self_value }),
         ),
         (
             "materialized_attention",
@@ -120,7 +120,7 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
             "effective_weights",
             in_rust!(effective_weights::Params { first_group, tiles, n, k, k4, column_start, columns }),
         ),
-        ("top_keys", in_rust!(top_keys::Params { first_group, rows, n_kv, count, row_start })),
+        ("top_keys", in_rust!(top_keys::Params { first_group, rows, n_kv, count, row_start, key_start, key_count })),
         ("top_attention", in_rust!(top_attention::Params { first_group, rows, row_start, count })),
         (
             "coverage",
@@ -137,8 +137,20 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
             }),
         ),
     ]);
-    let geometry =
-        in_rust!(visibility::Geometry { n, rounds, chunk_len, chunks, before, after, flags, pair_count_eps, slot_start, slot_count, pad_0, pad_1 });
+    let geometry = in_rust!(visibility::Geometry {
+        n,
+        rounds,
+        chunk_len,
+        chunks,
+        before,
+        after,
+        flags,
+        pair_count_eps,
+        slot_start,
+        slot_count,
+        pad_0,
+        pad_1
+    });
     for kernel in KERNELS {
         let (module, _) = parse(kernel, Widths::new(3, 14));
         let (mut members, size) = in_wgsl(&module, "Params");

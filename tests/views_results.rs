@@ -1,5 +1,6 @@
 //! The views of results, memory and comparison over runs on a software adapter, as pictures in
 //! `target/screenshots` and as assertions on what they say.
+#![cfg(not(target_arch = "wasm32"))]
 
 use attention_lab::app::scene::{Answer, Command, Missing, Question, Scene};
 use attention_lab::app::views::{compare, format, memory, result};

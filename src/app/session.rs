@@ -6,24 +6,20 @@
 //! screen has its outcome.
 
 use super::background::Background;
-use super::files;
+use super::job::{Berth, Built, Done, Job, Task, answer, build};
 use super::scene::{Answer, Missing, Question, Scene};
-use super::text::{Text, fill};
+use super::stage::{FAMILIES, Stage, Subject, family, input_key, key, slot, soon};
+use super::text::Text;
 use crate::gpu::run::Progress;
 use crate::gpu::{Fault, Gpu};
-use crate::inputs::{self, Input, Picture};
+use crate::inputs::Picture;
 use crate::lab::{self, LabError, Run};
-use crate::outcome::Outcome;
-use crate::semantics::Semantics;
 use crate::settings::{InputKind, Method, Sample, Settings};
-use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 use web_time::Instant;
 
-/// The methods that are compared, in the order of the tabs.
-pub const FAMILIES: [Method; 3] = [Method::Full, Method::Lsh, Method::Linformer];
 /// Exact attention that takes longer than this runs only when asked.
 const PUT_OFF_MS: f64 = 3000.0;
 /// Settings that change again within this time are not run.
@@ -34,74 +30,6 @@ const FRAME: Duration = Duration::from_millis(8);
 const PROGRESS: Duration = Duration::from_millis(250);
 /// Answers kept for a view that asks again.
 const KEPT_ANSWERS: usize = 32;
-
-/// The method whose pipeline a tab shows: the three ways of full attention are one.
-pub fn family(method: Method) -> Method {
-    match method {
-        Method::Full | Method::FullRowwise | Method::FullMaterialized => Method::Full,
-        Method::Lsh | Method::Linformer => method,
-    }
-}
-
-fn slot(method: Method) -> usize {
-    match family(method) {
-        Method::Lsh => 1,
-        Method::Linformer => 2,
-        _ => 0,
-    }
-}
-
-type Slot = Result<Rc<Outcome>, Missing>;
-
-/// Settings, the input that they make and the outcomes of the three methods on it.
-struct Stage {
-    settings: Settings,
-    input: Option<Rc<Input>>,
-    slots: [Slot; 3],
-}
-
-impl Stage {
-    fn current(&self) -> &Slot {
-        &self.slots[slot(self.settings.method)]
-    }
-
-    /// What answers are about: the settings that the outcome on the screen depends on, and its input.
-    fn subject(&self) -> Option<Subject> {
-        let outcome = self.current().as_ref().ok()?;
-        Some(Subject { settings: outcome.settings.clone(), input: self.input.clone()? })
-    }
-}
-
-#[derive(Clone)]
-struct Subject {
-    settings: Settings,
-    input: Rc<Input>,
-}
-
-impl PartialEq for Subject {
-    fn eq(&self, other: &Self) -> bool {
-        self.settings == other.settings && Rc::ptr_eq(&self.input, &other.input)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Job {
-    Build,
-    Run(Method),
-    Ask(Question),
-}
-
-enum Done {
-    Built(Result<(Input, Option<Rc<Picture>>), String>),
-    Ran(Box<Result<Run, LabError>>),
-    Answered(Result<Answer, LabError>),
-}
-
-struct Task {
-    job: Job,
-    work: Background<Done>,
-    progress: Rc<Progress>,
-}
 
 /// How the result for the newest settings stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,22 +47,6 @@ pub enum Again {
     Never,
     NextFrame,
     After(Duration),
-}
-
-/// The run of the method on the screen, which stays on the device to answer questions. A question
-/// borrows it and gives it back even when it is dropped half-way.
-#[derive(Clone, Default)]
-struct Berth(Rc<Cell<Option<Run>>>);
-
-struct Borrowed {
-    run: Option<Run>,
-    berth: Berth,
-}
-
-impl Drop for Borrowed {
-    fn drop(&mut self) {
-        self.berth.0.set(self.run.take());
-    }
 }
 
 pub struct Session {
@@ -213,7 +125,7 @@ impl Session {
         let input = self.stages().find(|stage| input_key(&stage.settings) == input_key(&settings));
         let input = input.and_then(|stage| stage.input.clone());
         let slots = FAMILIES.map(|method| {
-            let key = self.key(&settings, method);
+            let key = key(&settings, method, self.full_way);
             let kept = |stage: &Stage| {
                 let same = stage.input.as_ref().zip(input.as_ref()).is_some_and(|(a, b)| Rc::ptr_eq(a, b));
                 let outcome = stage.slots[slot(method)].as_ref().ok()?;
@@ -261,7 +173,7 @@ impl Session {
 
     /// Runs a method that was put off.
     pub fn run_now(&mut self, method: Method) {
-        let Some(settings) = self.target().map(|stage| self.key(&stage.settings, method)) else { return };
+        let Some(settings) = self.target().map(|stage| key(&stage.settings, method, self.full_way)) else { return };
         self.forced = Some(settings);
         // It goes first.
         self.task = None;
@@ -285,7 +197,7 @@ impl Session {
     /// Starts over on another device, or on the same one after a fault that it survived.
     pub fn reopen(&mut self, gpu: Gpu) {
         self.task = None;
-        self.berth.0.set(None);
+        self.berth.moor(None);
         self.berthed = None;
         self.gpu = Rc::new(gpu);
         self.fault = None;
@@ -452,19 +364,19 @@ impl Session {
             Job::Build => {
                 let settings = target.settings.clone();
                 let loaded = self.picture(settings.sample);
-                Box::pin(async move { Done::Built(build(&settings, loaded).await) })
+                Box::pin(async move { Done::Built(Box::new(build(&settings, loaded).await)) })
             }
             Job::Run(method) => {
                 let Some(input) = target.input.clone() else { return };
-                let settings = self.key(&target.settings, method);
+                let settings = key(&target.settings, method, self.full_way);
                 if method == family(target.settings.method) {
-                    self.berth.0.set(None);
+                    self.berth.moor(None);
                     self.berthed = None;
                 }
                 Box::pin(async move { Done::Ran(Box::new(Run::new(&gpu, &settings, &input, &shared).await)) })
             }
             Job::Ask(question) => {
-                let mut borrowed = Borrowed { run: self.berth.0.take(), berth: self.berth.clone() };
+                let mut borrowed = self.berth.borrow();
                 Box::pin(async move {
                     let Some(run) = &mut borrowed.run else {
                         return Done::Answered(Ok(Answer::Failed(Text::Cancelled.get().to_owned())));
@@ -486,15 +398,7 @@ impl Session {
 
     fn finish(&mut self, job: Job, done: Done) {
         match (job, done) {
-            (_, Done::Built(Ok((input, picture)))) => {
-                let Some(target) = self.target_mut() else { return };
-                target.input = Some(Rc::new(input));
-                let sample = target.settings.sample;
-                if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
-                    self.sample = Some((sample, picture));
-                }
-            }
-            (_, Done::Built(Err(why))) => self.failure = Some(why),
+            (_, Done::Built(result)) => self.built(*result),
             (Job::Run(method), Done::Ran(result)) => self.ran(method, *result),
             (Job::Ask(question), Done::Answered(result)) => {
                 let answer = result.unwrap_or_else(|error| Answer::Failed(self.told(error)));
@@ -503,6 +407,22 @@ impl Session {
             _ => {}
         }
         self.settle();
+    }
+
+    fn built(&mut self, result: Built) {
+        let (input, picture) = match result {
+            Ok(built) => built,
+            Err(why) => {
+                self.failure = Some(why);
+                return;
+            }
+        };
+        let Some(target) = self.target_mut() else { return };
+        target.input = Some(Rc::new(input));
+        let sample = target.settings.sample;
+        if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
+            self.sample = Some((sample, picture));
+        }
     }
 
     fn ran(&mut self, method: Method, result: Result<Run, LabError>) {
@@ -527,7 +447,7 @@ impl Session {
         }
         if on_screen {
             let subject = target.subject();
-            berth.0.set(Some(run));
+            berth.moor(Some(run));
             self.berthed = subject;
         }
     }
@@ -576,7 +496,7 @@ impl Session {
         if !matches!(target.slots[slot(Method::Full)], Err(Missing::Soon | Missing::PutOff { .. })) {
             return None;
         }
-        let settings = self.key(&target.settings, Method::Full);
+        let settings = key(&target.settings, Method::Full, self.full_way);
         let dims = input.problem.dims;
         let plan = lab::plan(&dims, &lab::measured(&settings, &dims), self.gpu.limits);
         // What is refused takes no time to say so.
@@ -584,97 +504,4 @@ impl Session {
         let waits = ms > PUT_OFF_MS && self.forced.as_ref() != Some(&settings);
         Some(if waits { Missing::PutOff { seconds: ms / 1e3 } } else { Missing::Soon })
     }
-
-    /// The settings that the outcome of a method depends on; all others have their default.
-    fn key(&self, settings: &Settings, method: Method) -> Settings {
-        let key = input_key(settings);
-        match method {
-            Method::Lsh => Settings {
-                method,
-                rounds: settings.rounds,
-                buckets: settings.buckets,
-                chunk: settings.chunk,
-                hash: settings.hash,
-                rotations_per_head: settings.rotations_per_head,
-                semantics: settings.semantics,
-                ..key
-            },
-            Method::Linformer => Settings { method, k: settings.k, ..key },
-            Method::Full | Method::FullRowwise | Method::FullMaterialized => {
-                let rule = settings.semantics;
-                let shared = Semantics {
-                    score_scale: rule.score_scale,
-                    key_norm: rule.key_norm,
-                    key_norm_eps: rule.key_norm_eps,
-                    self_rule: rule.self_rule,
-                    ..Semantics::PAPER
-                };
-                let semantics = if settings.shared_qk { shared } else { Semantics::PAPER };
-                Settings {
-                    method: self.full_way,
-                    shared_qk: settings.shared_qk,
-                    semantics: Semantics { causal: rule.causal, ..semantics },
-                    ..key
-                }
-            }
-        }
-    }
-}
-
-fn soon() -> [Slot; 3] {
-    FAMILIES.map(|_| Err(Missing::Soon))
-}
-
-/// The settings that the input depends on; all others have their default.
-fn input_key(settings: &Settings) -> Settings {
-    let key = Settings {
-        input: settings.input,
-        n: settings.n,
-        heads: settings.heads,
-        d: settings.d,
-        seed: settings.seed,
-        sharpness: settings.sharpness,
-        projection: settings.projection,
-        ..Settings::default()
-    };
-    match settings.input {
-        InputKind::Picture => {
-            Settings { sample: settings.sample, patch: settings.patch, position: settings.position, ..key }
-        }
-        InputKind::Clusters => Settings {
-            arrangement: settings.arrangement,
-            clusters: settings.clusters,
-            tightness: settings.tightness,
-            ..key
-        },
-        InputKind::Duplication => Settings { noise: settings.noise, ..key },
-    }
-}
-
-async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Result<(Input, Option<Rc<Picture>>), String> {
-    let picture = match loaded {
-        None if settings.input == InputKind::Picture && settings.sample != Sample::Own => {
-            let bytes = files::sample(settings.sample).await?;
-            Some(Rc::new(Picture::decode(&bytes).map_err(|error| error.to_string())?))
-        }
-        loaded => loaded,
-    };
-    let input = inputs::build(settings, picture.as_deref()).await;
-    let input = input.map_err(|error| fill(Text::NoInput, &[&error.to_string()]))?;
-    Ok((input, picture))
-}
-
-async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Progress) -> Result<Answer, LabError> {
-    Ok(match question {
-        Question::PairMap { head, window } => Answer::Map(Rc::new(run.pair_map(gpu, head, window, progress).await?)),
-        Question::WeightMap { which, head, window } => {
-            Answer::Map(Rc::new(run.weight_map(gpu, which, head, window, progress).await?))
-        }
-        Question::Row { head, query } => Answer::Row(Rc::new(run.row(gpu, head, query, progress).await?)),
-        Question::Sparsity { head } => Answer::Sparsity(Rc::new(run.sparsity(gpu, head, progress).await?)),
-        Question::Strongest { head, count } => {
-            Answer::Strongest(Rc::new(run.strongest(gpu, head, count, progress).await?))
-        }
-        Question::Accuracy { rounds } => Answer::Accuracy(run.accuracy(gpu, rounds, progress).await?),
-    })
 }

@@ -252,8 +252,7 @@ fn compare(
                 if error > 0.0 {
                     result.share = result.share.max(error / allowed);
                 }
-                // Not true of a NaN either.
-                if !(error <= allowed) {
+                if error.is_nan() || error > allowed {
                     return Err(format!(
                         "word {at} is {got:e}, the twin says {want:e}, allowed is {allowed:.1e} apart"
                     ));

@@ -261,9 +261,15 @@ fn select(block: &mut Block<'_>, rows: Rows, head: u32, lists: [BufferId; 2], co
     let n = block.dims.n_kv;
     let [index, score] = lists.map(|id| block.b.range(id, head));
     let bindings: Arc<[Binding]> = Arc::new([block.binding(rows.count, n), index, score]);
-    let params = top_keys::Params { first_group: 0, rows: rows.count, n_kv: n, count, row_start: rows.start };
-    let looks = f64::from(rows.count) * f64::from(n) * f64::from(count);
-    block.b.pass(Step::Measure, &top_keys::SELECT, &params, &bindings, rows.count, (looks, bytes_of(&bindings)));
+    let slice = top_keys::slice_keys(count);
+    for key_start in (0..n).step_by(slice as usize) {
+        let key_count = slice.min(n - key_start);
+        let (rows, row_start) = (rows.count, rows.start);
+        let params = top_keys::Params { first_group: 0, rows, n_kv: n, count, row_start, key_start, key_count };
+        let looks = f64::from(rows) * f64::from(key_count);
+        let cost = (8.0 * looks, 4.0 * looks);
+        block.b.pass(Step::Measure, &top_keys::SELECT, &params, &bindings, rows.div_ceil(WORKGROUP), cost);
+    }
 }
 
 /// Plans the figures of quality: exact outputs under the method's own rule (`exact out`) and the

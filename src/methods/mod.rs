@@ -98,20 +98,20 @@ pub(crate) fn online_pass(
     bindings: [Binding; 6],
 ) {
     let bindings: Arc<[Binding]> = Arc::new(bindings);
-    for key_start in (0..n_kv).step_by(full_attention::KEYS_OF_PASS as usize) {
-        let key_count = full_attention::KEYS_OF_PASS.min(n_kv - key_start);
+    for key_start in (0..n_kv).step_by(full_attention::SLICE_KEYS as usize) {
+        let key_end = (key_start + full_attention::SLICE_KEYS).min(n_kv);
         let params = full_attention::Params {
             first_group: 0,
             n_q: dims.n_q,
             key_start,
-            key_count,
+            key_end,
             flags: rule.flags(),
             scale: rule.score_scale.factor(dims.d),
             self_value: rule.self_value(),
         };
-        let flops = pair_flops(dims) * f64::from(dims.n_q) * f64::from(key_count);
-        let bytes = bytes_of(&bindings) * f64::from(key_count) / f64::from(n_kv);
-        b.pass(step, &full_attention::ATTEND, &params, &bindings, dims.n_q.div_ceil(WORKGROUP), (flops, bytes));
+        let keys = f64::from(key_end - key_start);
+        let cost = (pair_flops(dims) * f64::from(dims.n_q) * keys, bytes_of(&bindings) * keys / f64::from(n_kv));
+        b.pass(step, &full_attention::ATTEND, &params, &bindings, dims.n_q.div_ceil(WORKGROUP), cost);
     }
 }
 

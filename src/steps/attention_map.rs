@@ -28,7 +28,7 @@ pub static PAIRS: Kernel = Kernel {
     params: &[Geometry::WGSL, Params::WGSL],
     include: visibility::WGSL,
     bindings: &[Access::Read, Access::Read, Access::Read, Access::ReadWrite, Access::ReadWrite, Access::ReadWrite],
-    twin: twin,
+    twin,
 };
 
 /// The pixel of an offset into a window: `floor(offset * pixels / count)`.

@@ -198,7 +198,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// Softmax-weighted sum over scores and rows of values: `(output, log-sum-exp)`.
 /// Without any score the output is 0 and the log-sum-exp [`EMPTY`].
-pub(crate) fn softmax_sum<'a>(terms: &[(f64, &'a [f64])], width: usize) -> (Vec<f64>, f64) {
+pub(crate) fn softmax_sum(terms: &[(f64, &[f64])], width: usize) -> (Vec<f64>, f64) {
     let mut out = vec![0.0; width];
     let top = terms.iter().map(|term| term.0).fold(f64::NEG_INFINITY, f64::max);
     if terms.is_empty() {

@@ -175,13 +175,11 @@ impl Tensors {
                 safetensors::Dtype::I32 => Numbers::I32(bytemuck::pod_collect_to_vec(view.data())),
                 _ => return Err(format!("{}: \"{name}\" is {dtype}; F32 and I32 can be read", case.file)),
             };
-            if let Numbers::F32(values) = &numbers {
-                if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-                    return Err(format!(
-                        "{}: \"{name}\" holds {} at {at}; only finite numbers can be run",
-                        case.file, values[at]
-                    ));
-                }
+            if let Numbers::F32(values) = &numbers
+                && let Some(at) = values.iter().position(|value| !value.is_finite())
+            {
+                let held = values[at];
+                return Err(format!("{}: \"{name}\" holds {held} at {at}; only finite numbers can be run", case.file));
             }
             arrays.insert(name.clone(), (shape.into_iter().map(|size| size as u32).collect(), numbers));
         }

@@ -75,17 +75,17 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
                 sentences(ui, scene, known);
             });
             column(right, |ui| {
-                bars::compared(ui, scene, known);
-                ui.add_space(8.0);
                 curves::show(ui, scene, known);
+                ui.add_space(8.0);
+                bars::compared(ui, scene, known);
             });
         });
     } else {
         bars::measured(ui, scene, commands);
         ui.add_space(12.0);
-        bars::compared(ui, scene, known);
-        ui.add_space(12.0);
         curves::show(ui, scene, known);
+        ui.add_space(8.0);
+        bars::compared(ui, scene, known);
         ui.add_space(8.0);
         sentences(ui, scene, known);
     }

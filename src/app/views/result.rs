@@ -175,8 +175,7 @@ impl Place<'_, '_> {
         heading(ui, &name, Text::ResultErrorOfHover);
         let tokens = Tokens { overlay: Some(marks), ..self.tokens(&name, drawn.face()) };
         self.paint(ui, tokens, &mut canvases.turn, &mut canvases.errors[at], commands);
-        let outcome = [self.scene.full, self.scene.lsh, self.scene.linformer][at];
-        if let Some(accuracy) = outcome.ok().and_then(|outcome| outcome.figures.accuracy) {
+        if let Some(accuracy) = panel.accuracy {
             line(ui, &fill(Text::ResultAccuracy, &[&format::percent(accuracy)]))
                 .on_hover_text(Text::CompareAccuracyHover.get());
         }

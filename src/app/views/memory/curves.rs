@@ -17,7 +17,7 @@ use egui_plot::{
 
 /// The example of the Reformer paper.
 const PAPER_N: u32 = 65_536;
-const HEIGHT: f32 = 330.0;
+const HEIGHT: f32 = 300.0;
 
 pub fn show(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
     super::section(ui, Text::MemoryCurves.get(), Text::MemoryCurvesHover);

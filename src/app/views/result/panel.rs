@@ -44,6 +44,8 @@ pub struct Panel {
     pub errors: Option<Errors>,
     /// A colour over each token: the error on the shared scale, or right and wrong.
     pub marks: Option<Rc<[Color32]>>,
+    /// Of the duplication task, for the heads shown.
+    pub accuracy: Option<f64>,
 }
 
 /// `norm(o_i - full_i)` of every token, and the same over all tokens in units of `norm(full)`.
@@ -82,16 +84,18 @@ impl Panels {
             let (rows, width) = outs[at].as_ref()?;
             let drawn = Drawn::new(shown, rows, *width);
             let errors = errors[at].take();
-            let marks = match (shown, &drawn) {
+            let (marks, accuracy) = match (shown, &drawn) {
                 // Linformer cannot leave a position itself out, which gives the answer away.
+                (Shown::Duplication(_), _) if at == 2 => (None, None),
                 (Shown::Duplication(task), Drawn::Symbols(decoded)) => {
-                    (at != 2).then(|| right_and_wrong(task, decoded))
+                    (Some(right_and_wrong(task, decoded)), Some(task.accuracy(rows, None)))
                 }
-                _ => errors.as_ref().map(|errors: &Errors| {
-                    errors.rows.iter().map(|error| colour::magnitude(scale.place(*error))).collect()
-                }),
+                _ => {
+                    let colour = |error: &f32| colour::magnitude(scale.place(*error));
+                    (errors.as_ref().map(|errors: &Errors| errors.rows.iter().map(colour).collect()), None)
+                }
             };
-            Some(Panel { drawn, errors, marks })
+            Some(Panel { drawn, errors, marks, accuracy })
         });
         Self { of, scale, outcomes: outcomes.map(Option::<&Rc<Outcome>>::cloned), head }
     }

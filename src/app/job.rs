@@ -1,0 +1,94 @@
+//! What the worker does, one job at a time, as futures that can be dropped half-way.
+
+use super::background::Background;
+use super::files;
+use super::scene::{Answer, Question};
+use super::text::{Text, fill};
+use crate::gpu::Gpu;
+use crate::gpu::run::Progress;
+use crate::inputs::{self, Input, Picture};
+use crate::lab::{LabError, Run};
+use crate::settings::{InputKind, Method, Sample, Settings};
+use std::cell::Cell;
+use std::rc::Rc;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Job {
+    Build,
+    Run(Method),
+    Ask(Question),
+}
+
+/// An input, and the picture that it was made of; or why there is none.
+pub type Built = Result<(Input, Option<Rc<Picture>>), String>;
+
+/// What a job gave.
+pub enum Done {
+    Built(Box<Built>),
+    Ran(Box<Result<Run, LabError>>),
+    Answered(Result<Answer, LabError>),
+}
+
+pub struct Task {
+    pub job: Job,
+    pub work: Background<Done>,
+    pub progress: Rc<Progress>,
+}
+
+/// The run of the method on the screen, which stays on the device to answer questions. A question
+/// borrows it and gives it back even when it is dropped half-way.
+#[derive(Clone, Default)]
+pub struct Berth(Rc<Cell<Option<Run>>>);
+
+pub struct Borrowed {
+    pub run: Option<Run>,
+    berth: Berth,
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        self.berth.0.set(self.run.take());
+    }
+}
+
+impl Berth {
+    /// Leaves with the run; empty until it is dropped.
+    pub fn borrow(&self) -> Borrowed {
+        Borrowed { run: self.0.take(), berth: self.clone() }
+    }
+
+    /// Takes another run in, or none.
+    pub fn moor(&self, run: Option<Run>) {
+        self.0.set(run);
+    }
+}
+
+/// Makes the input; the picture that was loaded for it comes along.
+pub async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Built {
+    let picture = match loaded {
+        None if settings.input == InputKind::Picture && settings.sample != Sample::Own => {
+            let bytes = files::sample(settings.sample).await?;
+            Some(Rc::new(Picture::decode(&bytes).map_err(|error| error.to_string())?))
+        }
+        loaded => loaded,
+    };
+    let input = inputs::build(settings, picture.as_deref()).await;
+    let input = input.map_err(|error| fill(Text::NoInput, &[&error.to_string()]))?;
+    Ok((input, picture))
+}
+
+/// Asks the run on the device.
+pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Progress) -> Result<Answer, LabError> {
+    Ok(match question {
+        Question::PairMap { head, window } => Answer::Map(Rc::new(run.pair_map(gpu, head, window, progress).await?)),
+        Question::WeightMap { which, head, window } => {
+            Answer::Map(Rc::new(run.weight_map(gpu, which, head, window, progress).await?))
+        }
+        Question::Row { head, query } => Answer::Row(Rc::new(run.row(gpu, head, query, progress).await?)),
+        Question::Sparsity { head } => Answer::Sparsity(Rc::new(run.sparsity(gpu, head, progress).await?)),
+        Question::Strongest { head, count } => {
+            Answer::Strongest(Rc::new(run.strongest(gpu, head, count, progress).await?))
+        }
+        Question::Accuracy { rounds } => Answer::Accuracy(run.accuracy(gpu, rounds, progress).await?),
+    })
+}
