@@ -33,9 +33,8 @@ fn pairs(@builtin(workgroup_id) group: vec3u,
   for (var step = 0u; step <= p.lsh.before + p.lsh.after; step++) {
     let place = seen_chunk(round, entry / p.lsh.chunk_len, step);
     if (place.y == NO_KEY) { continue; }
-    let start = place.y * p.lsh.chunk_len;
-    let end = min(start + p.lsh.chunk_len, n);
-    for (var e = start; e < end; e++) {
+    let part = entries(place.y, step);
+    for (var e = part.x; e < part.y; e++) {
       let j = order[place.x * n + e];
       if (!allowed(i, j) || !bucket_ok(i, j, round, place.x)) { continue; }
       visits++;

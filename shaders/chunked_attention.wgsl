@@ -24,12 +24,17 @@ fn attend(@builtin(workgroup_id) group: vec3u,
   var top = EMPTY;
   var total = 0.0;
   var sum: array<vec4f, DV4>;
+  // The keys of earlier passes go on as one key: their output, at their log-sum-exp.
+  if (p.lsh.slot_start > 0u && round_lse[i] != EMPTY) {
+    top = round_lse[i];
+    total = 1.0;
+    for (var c = 0u; c < DV4; c++) { sum[c] = round_out[i * DV4 + c]; }
+  }
   for (var step = 0u; step <= p.lsh.before + p.lsh.after; step++) {
     let place = seen_chunk(p.round, chunk, step);
     if (place.y == NO_KEY) { continue; }
-    let start = place.y * p.lsh.chunk_len;
-    let end = min(start + p.lsh.chunk_len, n);
-    for (var e = start; e < end; e++) {
+    let part = entries(place.y, step);
+    for (var e = part.x; e < part.y; e++) {
       let j = order[place.x * n + e];
       if (!allowed(i, j) || !bucket_ok(i, j, p.round, place.x)) { continue; }
       var score = p.self_value;

@@ -4,7 +4,7 @@
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
 use attention_lab::gpu::device;
-use attention_lab::settings::{Arrangement, Hash, InputKind, Method, Settings};
+use attention_lab::settings::{Arrangement, Hash, InputKind, Method, Sample, Settings};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
@@ -188,10 +188,12 @@ fn a_long_run_can_be_cancelled_and_run_again() {
     step_until(&mut app, |app| app.query_by_role_and_label(Role::Button, "Cancel").is_some());
     says(&app, "n = 256");
     says(&app, "A new result is being computed.");
+    screenshot(&mut app, "shell_running");
     app.get_by_role_and_label(Role::Button, "Cancel").click();
     app.step();
     settle(&mut app);
     says(&app, "Cancelled.");
+    screenshot(&mut app, "shell_cancelled");
     says(&app, "n = 256");
     assert_eq!(app.state().settings().n, 8192, "the settings stay");
     // The newest settings win over what was cancelled.
@@ -255,6 +257,50 @@ fn a_rejected_command_is_told_and_the_device_can_be_opened_again() {
     says_not(&app, "rejected");
 }
 
+#[derive(Debug)]
+struct Dropped(&'static str, Vec<u8>);
+
+impl egui::DroppedFile for Dropped {
+    fn path(&self) -> &std::path::Path {
+        self.0.as_ref()
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        Ok(self.1.clone())
+    }
+}
+
+#[test]
+fn a_dropped_picture_becomes_the_input() {
+    let mut app = opened(small());
+    app.input_mut().dropped_files = vec![Arc::new(Dropped("notes.txt", b"no picture".to_vec()))];
+    app.step();
+    app.run();
+    sees(&app, "neither PNG nor JPEG");
+    says(&app, "Points on a sphere");
+    app.get_by_label("Close").click();
+    app.step();
+    app.run();
+    says_not(&app, "neither PNG nor JPEG");
+    let picture = include_bytes!("../web/samples/cat.jpg").to_vec();
+    app.input_mut().dropped_files = vec![Arc::new(Dropped("cat.jpg", picture))];
+    app.step();
+    settle(&mut app);
+    says(&app, "Reformer on Picture: n = 256");
+    assert_eq!(app.state().settings().sample, Sample::Own);
+}
+
+#[test]
+fn the_users_own_picture_is_asked_for_when_there_is_none() {
+    let mut app = opened(Settings { input: InputKind::Picture, sample: Sample::Own, ..small() });
+    says(&app, "no picture has been opened");
+    app.state_mut().set(Settings { input: InputKind::Duplication, ..small() });
+    settle(&mut app);
+    says(&app, "Duplication task");
+    says(&app, "Accuracy ");
+    says_not(&app, "no picture");
+}
+
 #[test]
 fn the_newest_settings_win() {
     let mut app = opened(small());
@@ -283,13 +329,16 @@ fn usable_on_a_phone() {
 /// Pictures of every view, to look at.
 #[test]
 fn every_view_opens_in_both_themes_and_sizes() {
+    let mut app = open(WIDE, egui::Theme::Dark, None);
+    settle(&mut app);
     for (size, theme, name) in [
         (WIDE, egui::Theme::Dark, "wide_dark"),
         (WIDE, egui::Theme::Light, "wide_light"),
         (PHONE, egui::Theme::Dark, "phone_dark"),
         (PHONE, egui::Theme::Light, "phone_light"),
     ] {
-        let mut app = open(size, theme, None);
+        app.set_size(size.into());
+        app.ctx.set_theme(theme);
         for view in [View::Buckets, View::Attention, View::Result, View::Memory, View::Compare] {
             app.state_mut().obey(Command::Open(view));
             app.step();

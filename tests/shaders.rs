@@ -137,8 +137,20 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
             }),
         ),
     ]);
-    let geometry =
-        in_rust!(visibility::Geometry { n, rounds, chunk_len, chunks, before, after, flags, pair_count_eps });
+    let geometry = in_rust!(visibility::Geometry {
+        n,
+        rounds,
+        chunk_len,
+        chunks,
+        before,
+        after,
+        flags,
+        pair_count_eps,
+        slot_start,
+        slot_count,
+        pad_0,
+        pad_1
+    });
     for kernel in KERNELS {
         let (module, _) = parse(kernel, Widths::new(3, 14));
         let (mut members, size) = in_wgsl(&module, "Params");

@@ -215,6 +215,15 @@ const BROKEN: &[Broken] = &[
         twin: |p, w, b| chunked(p, w, b, |p| p.lsh.flags ^= flags::WRAP_ACROSS_ROUNDS | flags::WRAP_IN_ROUND),
     },
     Broken {
+        what: "only the last part of the window counts",
+        kernel: &chunked_attention::ATTEND,
+        case: "lsh, long windows of all buckets",
+        twin: |p, w, b| {
+            b[7].f_mut().fill(f64::from(EMPTY));
+            (chunked_attention::ATTEND.twin)(p, w, b);
+        },
+    },
+    Broken {
         what: "the last round alone",
         kernel: &combine_rounds::COMBINE,
         case: CAUSAL_LSH,
@@ -284,6 +293,15 @@ const BROKEN: &[Broken] = &[
         twin: |p, w, b| (full_attention::ATTEND.twin)(&with::<full_attention::Params>(p, |p| p.key_end -= 1), w, b),
     },
     Broken {
+        what: "only the last slice of keys counts",
+        kernel: &full_attention::ATTEND,
+        case: "full online, 65536 keys",
+        twin: |p, w, b| {
+            b[5].f_mut().fill(f64::from(EMPTY));
+            (full_attention::ATTEND.twin)(p, w, b);
+        },
+    },
+    Broken {
         what: "rows of the sample in order",
         kernel: &materialized_attention::SCORES,
         case: "full, measured",
@@ -336,6 +354,12 @@ const BROKEN: &[Broken] = &[
         kernel: &attention_map::PAIRS,
         case: CAUSAL_LSH,
         twin: |p, w, b| pairs(p, w, b, |p| p.lsh.flags &= !flags::CAUSAL),
+    },
+    Broken {
+        what: "every pass walks the whole window",
+        kernel: &attention_map::PAIRS,
+        case: "lsh, long windows of all buckets",
+        twin: |p, w, b| pairs(p, w, b, |p| (p.lsh.slot_start, p.lsh.slot_count) = (0, 306)),
     },
     Broken {
         what: "pairs met again count again",

@@ -2,7 +2,7 @@
 //! top, the view below.
 
 use super::job::Job;
-use super::scene::{Answer, Command, Missing, Question, View};
+use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
 use super::stage::family;
 use super::text::{Text, fill};
@@ -75,7 +75,10 @@ impl App {
         ];
         let folded: Vec<&str> = folded.iter().map(String::as_str).collect();
         ui.horizontal(|ui| {
-            ui.toggle_value(&mut self.unfolded, Text::Sliders.get()).on_hover_text(Text::SlidersHelp.get());
+            let button = Button::new(Text::Sliders.get()).selected(self.unfolded);
+            if ui.add(button).on_hover_text(Text::SlidersHelp.get()).clicked() {
+                self.unfolded = !self.unfolded;
+            }
             ui.label(RichText::new(fill(Text::SlidersFolded, &folded)).small());
         });
         if self.unfolded {
@@ -86,6 +89,7 @@ impl App {
 
     /// Tabs of methods and views, the strip of steps, and what runs.
     fn head(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
+        let narrow = ui.ctx().content_rect().width() < NARROW;
         ui.horizontal_wrapped(|ui| {
             for (method, name, help) in [
                 (Method::Full, Text::TabFull, Text::TabFullHelp),
@@ -100,7 +104,11 @@ impl App {
             if tab(ui, self.view == View::Compare, Text::TabCompare, Text::TabCompareHelp) {
                 self.open(View::Compare);
             }
-            ui.separator();
+            if narrow {
+                ui.end_row();
+            } else {
+                ui.separator();
+            }
             for (view, name, help) in [
                 (View::Buckets, Text::ViewBuckets, Text::ViewBucketsHelp),
                 (View::Attention, Text::ViewAttention, Text::ViewAttentionHelp),
@@ -117,7 +125,7 @@ impl App {
         let outcome = session.scene(&answer).and_then(|scene| scene.current().ok().cloned());
         if let Some(outcome) = &outcome {
             ui.scope(|ui| {
-                fade(ui, session.is_old());
+                fade(ui, session);
                 commands.extend(strip::show(ui, outcome).map(Command::Open));
             });
         }
@@ -150,7 +158,12 @@ impl App {
                         commands.push(Command::Cancel);
                     }
                     let bar = ProgressBar::new(progress.fraction()).text(self.label(job, progress.step.get()));
-                    ui.add(bar.desired_width(ui.available_width().min(420.0)));
+                    ui.add(bar.desired_width((ui.available_width() - 120.0).clamp(120.0, 360.0)));
+                    if let Some(outcome) = outcome.filter(|_| session.is_old()) {
+                        let note = fill(Text::OldNote, &[&grouped(outcome.dims.n_q.into())]);
+                        let note = RichText::new(note).small().color(ui.visuals().warn_fg_color);
+                        ui.add(egui::Label::new(note).truncate());
+                    }
                 }
                 None => {
                     if let Some(outcome) = outcome {
@@ -201,9 +214,6 @@ impl App {
                     session.resume();
                 }
             }
-            (Stands::Running, Some((n, _))) => {
-                remark(ui, &fill(Text::OldNote, &[&grouped(n.into())]), None);
-            }
             (Stands::Running, None) => {
                 ui.label(Text::SummaryFirst.get());
             }
@@ -213,7 +223,8 @@ impl App {
                     commands.push(Command::RunNow(Method::Full));
                 }
             }
-            (Stands::Done | Stands::Failed, _) => {}
+            // That the screen shows an older result stands beside the progress.
+            (Stands::Running | Stands::Done | Stands::Failed, _) => {}
         }
     }
 
@@ -230,24 +241,17 @@ impl App {
         }
     }
 
-    /// The view itself, with the selectors of head and round.
+    /// The view itself.
     fn central(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
         let Ok(session) = &self.session else { return };
         let answer = |question: Question| -> Option<Answer> { session.answer(question) };
         let Some(scene) = session.scene(&answer).map(|scene| self.dressed(scene)) else { return };
-        if self.view != View::Compare {
-            ui.horizontal(|ui| {
-                selector(ui, Text::Head, Text::HeadHelp, scene.head, scene.settings.heads, |head| {
-                    commands.push(Command::ShowHead(head));
-                });
-                let rounds = if scene.method == Method::Lsh { scene.settings.rounds } else { 1 };
-                selector(ui, Text::Round, Text::RoundHelp, scene.round, rounds, |round| {
-                    commands.push(Command::ShowRound(round));
-                });
-            });
+        // Memory and Compare are about all heads together; the round belongs to the view of buckets.
+        if scene.settings.heads > 1 && !matches!(self.view, View::Memory | View::Compare) {
+            commands.extend(head_selector(ui, &scene).map(Command::ShowHead));
         }
         ScrollArea::vertical().id_salt(("view", self.view)).auto_shrink(false).show(ui, |ui| {
-            fade(ui, session.is_old());
+            fade(ui, session);
             match self.view {
                 View::Buckets => buckets::show(ui, &scene, &mut self.views.buckets, commands),
                 View::Attention => attention::show(ui, &scene, &mut self.views.attention, commands),
@@ -271,9 +275,10 @@ impl App {
     }
 }
 
-/// What is old is drawn fainter.
-fn fade(ui: &mut Ui, old: bool) {
-    if old {
+/// What is old is drawn fainter, unless the new result is there at once.
+fn fade(ui: &mut Ui, session: &Session) {
+    let soon = session.running().is_none_or(|(_, _, since)| since < PROGRESS_AFTER);
+    if session.is_old() && !(soon && session.stands() == Stands::Running) {
         ui.multiply_opacity(0.6);
     }
 }
@@ -295,21 +300,23 @@ fn cost(ui: &mut Ui, outcome: &Outcome, software: bool) {
     ui.add(egui::Label::new(RichText::new(total).small()).truncate()).on_hover_text(help);
 }
 
-/// Buttons 1, 2, 3, ... when there is more than one.
-fn selector(ui: &mut Ui, name: Text, help: Text, shown: u32, count: u32, mut choose: impl FnMut(u32)) {
-    if count < 2 {
-        return;
-    }
-    let label = ui.label(name.get()).on_hover_text(help.get());
-    let menu = egui::ComboBox::from_id_salt(name).selected_text(format!("{} / {count}", shown + 1)).width(64.0);
-    let menu = menu.show_ui(ui, |ui| {
-        for at in 0..count {
-            if ui.selectable_label(at == shown, (at + 1).to_string()).clicked() {
-                choose(at);
+/// A menu of the heads, numbered from 1; the head that was chosen.
+fn head_selector(ui: &mut Ui, scene: &Scene<'_>) -> Option<u32> {
+    let mut chosen = None;
+    ui.horizontal(|ui| {
+        let label = ui.label(Text::Head.get()).on_hover_text(Text::HeadHelp.get());
+        let shown = format!("{} / {}", scene.head + 1, scene.settings.heads);
+        let menu = egui::ComboBox::from_id_salt(Text::Head).selected_text(shown).width(64.0);
+        let menu = menu.show_ui(ui, |ui| {
+            for head in 0..scene.settings.heads {
+                if ui.selectable_label(head == scene.head, (head + 1).to_string()).clicked() {
+                    chosen = Some(head);
+                }
             }
-        }
+        });
+        menu.response.labelled_by(label.id).on_hover_text(Text::HeadHelp.get());
     });
-    menu.response.labelled_by(label.id).on_hover_text(help.get());
+    chosen
 }
 
 /// A sentence about something wrong; true when its button was clicked.

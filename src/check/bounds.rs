@@ -158,16 +158,20 @@ fn chunked(p: &chunked_attention::Params, widths: Widths, inputs: &[Data]) -> [V
     let (ds, width) = (widths.d_stride(), widths.dv_stride());
     let (q, v, key_scale) = (inputs[0].f(), inputs[1].f(), inputs[2].f());
     let lists = Lists { geometry: p.lsh, chunk_of: inputs[4].u(), buckets: inputs[5].u() };
+    let before = inputs[6].f();
     let (mut out, mut lse) = (Vec::new(), Vec::new());
-    chunked_attention::walk(p, widths, inputs, |i, met| {
+    chunked_attention::walk(p, widths, inputs, |i, earlier, met| {
         let with_off = |(j, score): &(u32, f64)| {
             let (a, b) = (i as usize * ds, *j as usize * ds);
             let fixed = i == *j && p.lsh.flags & flags::SELF_VALUE != 0;
             let off = score_off(&q[a..a + ds], &q[b..b + ds], key_scale[*j as usize], p.scale, fixed);
             (*score, counted_off(&lists, i, *j, off, *score))
         };
-        let softmax = Softmax::new(&met.iter().map(with_off).collect::<Vec<_>>(), 8.0 * met.len() as f64);
-        out.extend(softmax.output(met.iter().map(|(j, _)| &v[*j as usize * width..][..width]), width));
+        let terms: Vec<_> = earlier.map(|lse| (lse, 0.0)).into_iter().chain(met.iter().map(with_off)).collect();
+        let softmax = Softmax::new(&terms, 8.0 * terms.len() as f64);
+        let first = earlier.map(|_| &before[i as usize * width..][..width]);
+        let values = first.into_iter().chain(met.iter().map(|(j, _)| &v[*j as usize * width..][..width]));
+        out.extend(softmax.output(values, width));
         lse.push(softmax.lse);
     });
     [out, lse]

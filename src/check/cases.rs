@@ -189,11 +189,29 @@ fn long_cases(all: &mut Cases) {
         let wide = Dims { n_q: 2, n_kv: 4096, ..square(1, 1, 128, 128) };
         all.full(format!("full {name}, 4096 wide keys"), wide, normal, rule, Limits::WEBGPU);
     }
+    let few = Full { way: Way::Online, shared_qk: false, semantics: Semantics { causal: true, ..Semantics::PLAIN } };
+    let later = Dims { n_q: 5, n_kv: 20_000, ..square(1, 1, 3, 5) };
+    all.full("full online, later slices of keys unseen", later, normal, few, Limits::WEBGPU);
     let dims = Dims { n_q: 2, n_kv: 65_536, ..square(1, 1, 3, 1) };
     let rule = Measured::Full(Full { way: Way::Online, shared_qk: false, semantics: Semantics::PLAIN });
     let strongest = measure::strongest(&dims, &rule, 0, 64, Limits::WEBGPU).map(|plan| vec![plan]);
     all.add("full, strongest of 65536 keys", dims, normal, strongest);
     all.lsh("lsh, long chunks of wide rows", square(1500, 1, 128, 128), normal, &paper(2, &[2], 1500));
+    // Passes over parts of the window.
+    let dims = square(300, 1, 3, 1);
+    let rules = Semantics { wrap: Wrap::InRound, chunks_before: 8, chunks_after: 8, ..Semantics::PAPER };
+    for (name, same_bucket, wrap) in
+        [("of one bucket", true, Wrap::None), ("of all buckets", false, Wrap::AcrossRounds)]
+    {
+        let semantics = Semantics { same_bucket, wrap, pair_count_eps: 1e-9, ..rules };
+        let lsh = Lsh { semantics, ..paper(8, &[2], 18) };
+        let plans = lsh::plan(&dims, &lsh, Limits::WEBGPU).and_then(|plan| {
+            let first = plan.passes.iter().position(|pass| pass.step == Step::Combine).map_or(0, |at| at + 1);
+            let passes = plan.passes.iter().take(first).cloned().collect();
+            Ok(vec![Plan { passes, ..plan }, measure::pairs(&dims, &lsh, 0, window(300, 300), Limits::WEBGPU)?])
+        });
+        all.add(format!("lsh, long windows {name}"), dims, normal, plans);
+    }
     let dims = square(65, 1, 128, 1);
     let plan = lsh::plan(&dims, &paper(2, &[8192], 64), Limits::WEBGPU);
     all.add("hash, wide rows into 8192 buckets", dims, normal, plan.map(|plan| vec![until(plan, Step::Hash)]));

@@ -6,7 +6,7 @@ use crate::plan::{Binding, BufferId, Builder, Kind, Limits, New, Plan, Refusal, 
 use crate::problem::{Dims, Fill, Source};
 use crate::semantics::Semantics;
 use crate::steps::visibility::Geometry;
-use crate::steps::{WORKGROUP, bucket_sort, chunked_attention, combine_rounds, random_rotation_hash};
+use crate::steps::{LONGEST_LOOP, WORKGROUP, bucket_sort, chunked_attention, combine_rounds, random_rotation_hash};
 use std::sync::Arc;
 
 /// What LSH attention needs beyond the sizes; keys are the queries (shared QK).
@@ -45,7 +45,23 @@ impl Lsh {
             after: self.semantics.chunks_after,
             flags: self.semantics.flags(),
             pair_count_eps: self.semantics.pair_count_eps,
+            slot_start: 0,
+            slot_count: chunk_len * (self.semantics.chunks_before + 1 + self.semantics.chunks_after),
+            pad_0: 0,
+            pad_1: 0,
         }
+    }
+
+    /// The geometry cut into passes whose loops stay short, `iterations` a slot, with the share of the
+    /// window that each walks.
+    pub(crate) fn passes(&self, n: u32, iterations: u32) -> impl Iterator<Item = (Geometry, f64)> {
+        let whole = self.geometry(n);
+        let slots = (LONGEST_LOOP / iterations).max(1);
+        (0..whole.slot_count).step_by(slots as usize).map(move |slot_start| {
+            let slot_count = slots.min(whole.slot_count - slot_start);
+            let share = f64::from(slot_count) / f64::from(whole.slot_count);
+            (Geometry { slot_start, slot_count, ..whole }, share)
+        })
     }
 
     /// Visits of one head, masks left out: query-key meetings over all rounds, from the sizes alone.
@@ -141,15 +157,19 @@ pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
             let [round_out, round_lse] = [round_out, round_lse].map(|id| b.range(id, head * lsh.rounds + round));
             let attended: Arc<[Binding]> = Arc::new([q, v, key_scale, order, chunk_of, buckets, round_out, round_lse]);
             let combined: Arc<[Binding]> = Arc::new([round_out, round_lse, out, lse]);
-            let params = chunked_attention::Params {
-                first_group: 0,
-                round,
-                scale: lsh.semantics.score_scale.factor(dims.d),
-                self_value: lsh.semantics.self_value(),
-                lsh: lsh.geometry(n),
-            };
-            let cost = (visits * pair_flops(dims), bytes_of(&attended));
-            b.pass(Step::Attend, &chunked_attention::ATTEND, &params, &attended, n.div_ceil(WORKGROUP), cost);
+            // A slot counts the rounds of its pair, each by the steps of the window where chunks wrap.
+            let steps = lsh.geometry(n).steps();
+            for (geometry, share) in lsh.passes(n, 2 + lsh.rounds * (2 + steps)) {
+                let params = chunked_attention::Params {
+                    first_group: 0,
+                    round,
+                    scale: lsh.semantics.score_scale.factor(dims.d),
+                    self_value: lsh.semantics.self_value(),
+                    lsh: geometry,
+                };
+                let cost = (visits * pair_flops(dims) * share, bytes_of(&attended) * share);
+                b.pass(Step::Attend, &chunked_attention::ATTEND, &params, &attended, n.div_ceil(WORKGROUP), cost);
+            }
             let params = combine_rounds::Params { first_group: 0, n, first_round: u32::from(round == 0) };
             let cost = (3.0 * f64::from(n) * f64::from(dims.d_v), bytes_of(&combined));
             b.pass(Step::Combine, &combine_rounds::COMBINE, &params, &combined, n.div_ceil(WORKGROUP), cost);

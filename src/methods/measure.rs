@@ -402,31 +402,28 @@ pub fn pairs(dims: &Dims, lsh: &Lsh, head: u32, window: Window, limits: Limits) 
         b.zeroed(id);
     }
     let tiles = dims.n_q.div_ceil(WORKGROUP);
-    let params = attention_map::Params {
-        first_group: 0,
-        tiles,
-        row_start: window.row_start,
-        row_count: window.row_count,
-        lsh: lsh.geometry(dims.n_q),
-        col_start: window.col_start,
-        col_count: window.col_count,
-        width,
-        height,
-    };
     for each in 0..dims.heads {
         let [order, chunk_of, buckets, rows, visits] =
             [shared.order, shared.chunk_of, shared.buckets, rows, visits].map(|id| b.range(id, each));
         let map = b.range(map, u32::from(each != head));
         let bindings: Arc<[Binding]> = Arc::new([order, chunk_of, buckets, rows, visits, map]);
-        let looks = lsh.visits(dims.n_q) as f64 * f64::from(lsh.rounds);
-        b.pass(
-            Step::Measure,
-            &attention_map::PAIRS,
-            &params,
-            &bindings,
-            lsh.rounds * tiles,
-            (looks, bytes_of(&bindings)),
-        );
+        // A slot asks every earlier step of every round whether its pair was met.
+        for (geometry, share) in lsh.passes(dims.n_q, 2 + lsh.rounds * (2 + lsh.geometry(dims.n_q).steps())) {
+            let params = attention_map::Params {
+                first_group: 0,
+                tiles,
+                row_start: window.row_start,
+                row_count: window.row_count,
+                lsh: geometry,
+                col_start: window.col_start,
+                col_count: window.col_count,
+                width,
+                height,
+            };
+            let looks = lsh.visits(dims.n_q) as f64 * f64::from(lsh.rounds);
+            let cost = (looks * share, bytes_of(&bindings) * share);
+            b.pass(Step::Measure, &attention_map::PAIRS, &params, &bindings, lsh.rounds * tiles, cost);
+        }
     }
     b.finish()
 }

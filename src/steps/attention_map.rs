@@ -36,22 +36,34 @@ pub fn pixel(offset: u32, count: u32, pixels: u32) -> u32 {
     (u64::from(offset) * u64::from(pixels) / u64::from(count)) as u32
 }
 
-/// Asks every pair whether it is visible, instead of walking the chunks.
+/// Asks every pair where it is met, instead of walking the chunks.
 fn twin(params: &[u8], _: Widths, buffers: &mut [Data]) {
     let p: Params = read_params(params);
     let g = p.lsh;
     let (mut pairs, mut visits, mut pixels) =
         (buffers[3].u().to_vec(), buffers[4].u().to_vec(), buffers[5].u().to_vec());
     let lists = Lists { geometry: g, chunk_of: buffers[1].u(), buckets: buffers[2].u() };
+    let mut entry_of = vec![0; (g.rounds * g.n) as usize];
+    for (at, position) in (0..).zip(buffers[0].u()) {
+        entry_of[(at / g.n * g.n + position) as usize] = at % g.n % g.chunk_len;
+    }
     for i in 0..g.n {
-        for j in 0..g.n {
-            if !lists.visible(i, j) {
+        for j in (0..g.n).filter(|j| lists.allowed(i, *j)) {
+            // Whether this pass walks each meeting; the first one counts as the pair.
+            let mut meetings = (0..g.rounds)
+                .flat_map(|round| (0..g.steps()).map(move |step| (round, step)))
+                .filter(|(round, step)| lists.sees(i, j, *round, *step))
+                .map(|(round, step)| {
+                    let chunk = lists.chunk_of[(round * g.n + i) as usize];
+                    let other = g.seen_chunk(round, chunk, step).map_or(round, |place| place.0);
+                    g.walks(step, entry_of[(other * g.n + j) as usize])
+                });
+            let Some(first) = meetings.next() else { continue };
+            visits[i as usize] += u32::from(first) + meetings.filter(|walked| *walked).count() as u32;
+            if !first {
                 continue;
             }
             pairs[i as usize] += 1;
-            visits[i as usize] += (0..g.rounds)
-                .map(|round| (0..g.steps()).filter(|step| lists.sees(i, j, round, *step)).count() as u32)
-                .sum::<u32>();
             let (row, col) = (i.wrapping_sub(p.row_start), j.wrapping_sub(p.col_start));
             if row < p.row_count && col < p.col_count {
                 let y = pixel(row, p.row_count, p.height);

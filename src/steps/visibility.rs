@@ -21,6 +21,12 @@ params! {
         after: u32,
         flags: u32,
         pair_count_eps: f32,
+        /// The part of a query's window that a pass walks. Slot `step * chunk_len + e` is entry `e` of the
+        /// chunk at that step.
+        slot_start: u32,
+        slot_count: u32,
+        pad_0: u32,
+        pad_1: u32,
     }
 }
 
@@ -40,6 +46,11 @@ impl Geometry {
     /// Steps of the window: chunks before, the own one, chunks after.
     pub fn steps(&self) -> u32 {
         self.before + 1 + self.after
+    }
+
+    /// Whether a pass walks entry `entry` of the chunk at a step of the window.
+    pub fn walks(&self, step: u32, entry: u32) -> bool {
+        (self.slot_start..self.slot_start + self.slot_count).contains(&(step * self.chunk_len + entry))
     }
 
     /// The (round, chunk) at a step of the window of chunk `chunk` in `round`.
