@@ -141,7 +141,7 @@ fn every_method_has_its_tab() {
 fn a_click_on_a_step_opens_its_view() {
     let mut app = opened(small());
     app.get_by_label_contains("chunked attention").click();
-    app.run();
+    settle(&mut app);
     assert_eq!(app.state().view(), View::Attention);
 }
 
