@@ -43,6 +43,8 @@ fn opened(settings: Settings) -> Harness<'static, App> {
 
 /// Steps until nothing runs and nothing waits to run.
 fn settle(app: &mut Harness<'_, App>) {
+    // A click is seen in one frame, and a view asks its questions in the next.
+    app.run_steps(3);
     step_until(app, |app| !app.state().is_busy());
     app.run();
 }
