@@ -90,7 +90,7 @@ fn full_semantics(settings: &Settings) -> Semantics {
         InputKind::Duplication => SelfRule::Exclude,
         InputKind::Picture | InputKind::Clusters => SelfRule::Include,
     };
-    Semantics { causal: rule.causal, self_rule, ..Semantics::PLAIN }
+    Semantics { causal: rule.causal, self_rule, score_scale: rule.score_scale, ..Semantics::PLAIN }
 }
 
 /// The plan of a method.

@@ -176,6 +176,17 @@ fn exact_attention_is_exact_and_whole_in_all_three_ways() {
 }
 
 #[test]
+fn separate_keys_are_scaled_as_asked() {
+    let plain = |scale: &str| {
+        let result = run(&format!("--method full --shared-qk false --input clusters --n 100 --scale {scale}"));
+        assert!(number(&result, "error") < 1e-5, "{scale}: {}", result["error"]);
+        number(&result, "error_plain")
+    };
+    assert!(plain("inverse-sqrt-d") < 1e-5);
+    assert!(plain("one") > 1e-2, "the factor has no effect");
+}
+
+#[test]
 fn one_chunk_across_buckets_is_full_attention() {
     for causal in ["", "--causal"] {
         let result = run(&format!("--input picture --n 200 --chunk 200 --same-bucket false --rounds 3 {causal}"));
