@@ -57,6 +57,9 @@ impl From<Fault> for LabError {
 pub fn measured(settings: &Settings, dims: &Dims) -> Measured {
     let full = |way| Measured::Full(Full { way, shared_qk: settings.shared_qk, semantics: full_semantics(settings) });
     match settings.method {
+        Method::Lsh if settings.is_short() => {
+            Measured::Full(Full { way: Way::Online, shared_qk: true, semantics: settings.effective_semantics() })
+        }
         Method::Full => full(Way::Online),
         Method::FullRowwise => full(Way::Rowwise),
         Method::FullMaterialized => full(Way::Materialized),

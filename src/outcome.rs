@@ -28,6 +28,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The settings ask for LSH attention, and full attention ran, since one chunk holds every token.
+    pub fn is_short(&self) -> bool {
+        self.settings.is_short()
+    }
+
     /// The mean of the heads' outputs, `[n_q, d_v]`.
     pub fn mean_of_heads(&self) -> Vec<f32> {
         mean_of_heads(&self.out, &self.dims)

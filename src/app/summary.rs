@@ -58,6 +58,9 @@ fn of_outcome(outcome: &Outcome) -> Vec<String> {
         ],
     )];
     match settings.method {
+        Method::Lsh if outcome.is_short() => {
+            sentences.push(fill(Text::SummaryShort, &[&grouped(settings.chunk_len().into())]));
+        }
         Method::Lsh => sentences.push(fill(
             Text::SummaryLsh,
             &[

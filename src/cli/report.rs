@@ -4,6 +4,7 @@ use crate::gpu::Gpu;
 use crate::gpu::run::Clock;
 use crate::outcome::Outcome;
 use crate::plan::bytes_in_words;
+use crate::presets::Preset;
 use crate::semantics::Choice;
 use crate::settings::{InputKind, Method};
 use crate::verify::{Totals, Verdict};
@@ -29,6 +30,10 @@ struct RunJson<'a> {
     peak_bytes: u64,
     steps: Vec<StepJson>,
     buffers: Vec<BufferJson<'a>>,
+    /// What ran: `lsh` or, for a short sequence, `full`; null for the other methods.
+    path: Option<&'static str>,
+    /// The preset whose rules the settings have.
+    preset: Option<&'static str>,
     visits: u64,
     error_plain: f64,
     /// Queries behind error, recall and mass when not all.
@@ -105,6 +110,8 @@ pub fn run_json(outcome: &Outcome, files: &[PathBuf]) -> String {
         peak_bytes: outcome.peak_bytes,
         steps: steps.collect(),
         buffers: buffers.collect(),
+        path: (settings.method == Method::Lsh).then(|| if outcome.is_short() { "full" } else { "lsh" }),
+        preset: Preset::of(settings).map(|preset| preset.name),
         visits: figures.visits,
         error_plain: figures.error_plain,
         sampled: figures.sampled,
@@ -169,6 +176,9 @@ pub fn run_words(outcome: &Outcome, files: &[PathBuf]) -> String {
         }
         (None, Method::Linformer) => {
             format!("{method}, k {}, E and F {}", settings.projected_len(), settings.projection.spelling())
+        }
+        (None, _) if outcome.is_short() => {
+            format!("{method}, but full attention ran: n is at most the chunk length {}", settings.chunk_len())
         }
         (None, _) => method.to_owned(),
     };
