@@ -3,7 +3,7 @@
 use crate::gpu::run::Clock;
 use crate::plan::{Role, Step};
 use crate::problem::Dims;
-use crate::settings::Settings;
+use crate::settings::{Method, Settings};
 
 /// One method on one input.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Outcome {
 impl Outcome {
     /// The settings ask for LSH attention, and full attention ran, since one chunk holds every token.
     pub fn is_short(&self) -> bool {
-        self.settings.is_short()
+        self.settings.method == Method::Lsh && self.settings.is_short()
     }
 
     /// The mean of the heads' outputs, `[n_q, d_v]`.
@@ -67,6 +67,15 @@ impl Lists {
     pub fn of<'a>(&self, list: &'a [u32], n: u32, head: u32, round: u32) -> &'a [u32] {
         let start = (head * self.rounds + round) as usize * n as usize;
         &list[start..start + n as usize]
+    }
+
+    /// The chunk of each position `[n]` of one head and round.
+    pub fn chunk_of(&self, n: u32, head: u32, round: u32) -> Vec<u32> {
+        let mut chunk_of = vec![0; n as usize];
+        for (at, position) in self.of(&self.order, n, head, round).iter().enumerate() {
+            chunk_of[*position as usize] = at as u32 / self.chunk_len;
+        }
+        chunk_of
     }
 
     /// Tokens in each bucket of one head and round.

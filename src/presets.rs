@@ -4,7 +4,7 @@
 use crate::settings::{BucketRule, Settings, SettingsError};
 
 /// A named set of settings.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Preset {
     /// As an address and the command line write it.
     pub name: &'static str,

@@ -205,7 +205,7 @@ impl Settings {
 
     /// LSH attention makes way for full attention, since one chunk holds every token.
     pub fn is_short(&self) -> bool {
-        self.method == Method::Lsh && self.short == Short::Full && self.n <= self.chunk_len()
+        self.short == Short::Full && self.n <= self.chunk_len()
     }
 
     /// Projected length `k` of Linformer.
@@ -280,10 +280,7 @@ impl Settings {
     ///
     /// # Errors
     /// The first pair that cannot be read, or a combination that cannot run.
-    pub fn write<'a>(
-        &mut self,
-        pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone,
-    ) -> Result<(), SettingsError> {
+    pub fn write<'a>(&mut self, pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Result<(), SettingsError> {
         for (_, name) in pairs.clone().filter(|(name, _)| *name == Preset::NAME) {
             Preset::find(name)?.apply(self);
         }

@@ -39,7 +39,7 @@ pub fn sliders(ui: &mut Ui, settings: &mut Settings) {
         settings.k = Some(k);
     }
     let chunk = u64::from(settings.chunk_len());
-    let note = if (Settings { method: Method::Lsh, ..settings.clone() }).is_short() {
+    let note = if settings.is_short() {
         fill(Text::ShortNote, &[&grouped(settings.n.into())])
     } else if settings.chunk_len() >= settings.n {
         fill(Text::OneChunk, &[&grouped(settings.n.into())])

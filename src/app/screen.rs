@@ -7,7 +7,7 @@ use super::session::{Session, Stands};
 use super::stage::family;
 use super::text::{Text, fill};
 use super::views::ticks::grouped;
-use super::views::{attention, buckets, compare, format, memory, result};
+use super::views::{attention, buckets, codes, compare, format, memory, result};
 use super::{App, controls, files, open, strip, summary, worded};
 use crate::gpu::Fault;
 use crate::gpu::run::Clock;
@@ -114,6 +114,7 @@ impl App {
                 (View::Attention, Text::ViewAttention, Text::ViewAttentionHelp),
                 (View::Result, Text::ViewResult, Text::ViewResultHelp),
                 (View::Memory, Text::ViewMemory, Text::ViewMemoryHelp),
+                (View::Codes, Text::ViewCodes, Text::ViewCodesHelp),
             ] {
                 if ui.selectable_label(self.view == view, name.get()).on_hover_text(help.get()).clicked() {
                     self.open(view);
@@ -257,6 +258,7 @@ impl App {
                 View::Attention => attention::show(ui, &scene, &mut self.views.attention, commands),
                 View::Result => result::show(ui, &scene, &mut self.views.result, commands),
                 View::Memory => memory::show(ui, &scene, &mut self.views.memory, commands),
+                View::Codes => codes::show(ui, &scene, &mut self.views.codes, commands),
                 View::Compare => compare::show(ui, &scene, &mut self.views.compare, commands),
             }
         });

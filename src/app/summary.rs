@@ -6,6 +6,7 @@ use super::views::format;
 use super::views::ticks::grouped;
 use crate::outcome::Outcome;
 use crate::plan::bytes_in_words;
+use crate::presets::Preset;
 use crate::settings::{InputKind, Method};
 
 /// The name of a method on its tab.
@@ -73,6 +74,9 @@ fn of_outcome(outcome: &Outcome) -> Vec<String> {
             sentences.push(fill(Text::SummaryLinformer, &[&grouped(settings.projected_len().into())]));
         }
         _ => {}
+    }
+    if settings.method == Method::Lsh {
+        sentences.extend(Preset::of(settings).map(|preset| fill(Text::SummaryPreset, &[preset.title])));
     }
     let counted = if settings.method == Method::Linformer { Text::SummaryProducts } else { Text::SummaryPairs };
     sentences.push(fill(counted, &[&grouped(figures.pairs), &format::percent(figures.share)]));

@@ -112,6 +112,10 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         Ok(outcome) => outcome,
         Err(why) => return missing(ui, Method::Lsh, why, commands),
     };
+    if outcome.is_short() {
+        ui.label(fill(Text::ShortNote, &[&format::count(u64::from(outcome.dims.n_q))]));
+        return;
+    }
     let rounds = outcome.lists.as_ref().map_or(1, |lists| lists.rounds);
     let (head, round) = (scene.head.min(outcome.dims.heads - 1), scene.round.min(rounds - 1));
     let kept = state.sorted.take().filter(|sorted| sorted.is_of(outcome, head, round));
