@@ -4,14 +4,14 @@
 
 use attention_lab::gpu::{Gpu, block_on, run::Progress};
 use attention_lab::inputs::{self, Input};
-use attention_lab::lab::{self, Run};
+use attention_lab::lab::{self, Moved, Run};
 use attention_lab::methods::full::Way;
 use attention_lab::methods::measure::Measured;
 use attention_lab::outcome::Outcome;
 use attention_lab::presets::{PRESETS, Preset};
 use attention_lab::problem::Dims;
-use attention_lab::semantics::{Choice, KeyNorm, SelfRule, Semantics, Wrap};
-use attention_lab::settings::{InputKind, Method, Settings, Short};
+use attention_lab::semantics::{KeyNorm, SelfRule, Semantics, Wrap};
+use attention_lab::settings::{Arrangement, InputKind, Method, Settings, Short};
 use serde_json::Value;
 use std::rc::Rc;
 
@@ -140,6 +140,7 @@ fn a_preset_goes_first_and_others_override() {
     }
     let error = Settings::from_query("preset=trax").expect_err("not a preset").to_string();
     assert_eq!(error, "--preset trax: allowed is paper, reformer-pytorch or hugging-face");
+    assert!(PRESETS.iter().all(|each| Preset::ALLOWED.contains(each.name)));
 }
 
 fn small(n: u32) -> Settings {
@@ -206,14 +207,6 @@ fn hugging_face_attends_in_full_up_to_one_chunk() {
     assert_eq!((full.way, full.shared_qk), (Way::Online, true));
 }
 
-#[test]
-fn every_preset_is_named_in_the_message() {
-    for each in &PRESETS {
-        assert!(Preset::ALLOWED.contains(each.name), "{}", each.name);
-    }
-    assert_eq!(Method::Lsh.spelling(), "lsh");
-}
-
 /// The counts by round add up to the figures of the run.
 #[test]
 fn the_union_of_rounds_is_what_the_figures_say() {
@@ -242,16 +235,18 @@ fn the_union_of_rounds_is_what_the_figures_say() {
 #[test]
 fn a_change_of_the_last_token_moves_earlier_outputs_through_the_sort() {
     let gpu = device();
-    let moved = |settings: Settings| {
+    let moved = |settings: Settings| -> Moved {
         let input = input(&gpu, &settings);
         let run = block_on(&gpu, Run::new(&gpu, &settings, &input, &Progress::default())).expect("a run");
         block_on(&gpu, run.moved(&gpu, &Progress::default())).expect("moved")
     };
     let n = 256;
-    let settings = Settings { heads: 1, ..small(n) };
+    let settings = Settings { heads: 1, arrangement: Arrangement::Isotropic, ..small(n) };
+    let settings = under("reformer-pytorch", settings);
     let many = moved(settings.clone());
     let earlier = many.earlier(n, 0);
     assert!(!earlier.is_empty(), "no output moved");
+    assert!(earlier.iter().all(|token| *token < n - 1), "{earlier:?}");
     let [before, after] = many.lists.as_ref().expect("it sorts");
     for round in 0..before.rounds {
         let ids = [before, after].map(|lists| lists.of(&lists.buckets, n, 0, round));

@@ -97,12 +97,14 @@ fn a_short_sequence_says_that_full_attention_ran() {
     let mut settings = Settings { n: 64, d: 16, rounds: 2, ..Settings::default() };
     Preset::find("hugging-face").expect("a preset").apply(&mut settings);
     let mut app = open([1280.0, 800.0], egui::Theme::Dark, settings);
-    sees(&app, "full attention ran instead");
+    sees(&app, "Hugging Face alone turns to full attention");
     assert!(app.state().summary().contains("full attention ran instead of LSH attention"), "{}", app.state().summary());
     for (section, _) in SECTIONS {
         app.get_by_label(section).click();
         settle(&mut app);
     }
+    sees(&app, "Full attention ran instead of LSH attention");
+    sees(&app, "without a sort no earlier output can move");
     screenshot(&mut app, "codes_short");
     for view in [View::Buckets, View::Attention, View::Result, View::Memory, View::Compare] {
         app.state_mut().obey(Command::Open(view));

@@ -165,7 +165,8 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     caption(ui, Text::BucketsCaption.get());
 }
 
-fn select_round(ui: &mut Ui, shown: u32, rounds: u32, commands: &mut Vec<Command>) {
+/// A button for each round.
+pub(super) fn select_round(ui: &mut Ui, shown: u32, rounds: u32, commands: &mut Vec<Command>) {
     ui.label(Text::Round.get());
     for round in 0..rounds {
         let button = ui.selectable_label(round == shown, (round + 1).to_string());

@@ -16,7 +16,7 @@ use crate::app::text::{Text, fill};
 use crate::outcome::Outcome;
 use crate::presets::{PRESETS, Preset};
 use crate::settings::{Method, Settings};
-use egui::{CollapsingHeader, Label, RichText, Ui};
+use egui::{CollapsingHeader, Grid, Label, RichText, ScrollArea, Ui};
 use std::rc::Rc;
 
 /// Most height of an output.
@@ -74,6 +74,10 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     });
     ui.add_space(6.0);
     rules::show(ui, scene, &known);
+    let short = known.iter().filter_map(Known::outcome).any(Outcome::is_short);
+    if short {
+        ui.label(RichText::new(Text::CodesShort.get()).color(ui.visuals().warn_fg_color));
+    }
     for preset in &PRESETS {
         ui.horizontal_wrapped(|ui| {
             ui.label(RichText::new(preset.title).strong());
@@ -139,4 +143,11 @@ fn waiting(ui: &mut Ui, answer: Option<Answer>) {
         Some(Answer::Failed(why)) => ui.label(RichText::new(why).color(ui.visuals().error_fg_color)),
         _ => ui.label(Text::CodesSoon.get()),
     };
+}
+
+/// A table that is moved sideways where it is wider than the page.
+fn wide(ui: &mut Ui, name: &str, rows: impl FnOnce(&mut Ui)) {
+    ScrollArea::horizontal().id_salt(name).auto_shrink([true, true]).show(ui, |ui| {
+        Grid::new(name).striped(true).spacing([14.0, 2.0]).show(ui, rows);
+    });
 }

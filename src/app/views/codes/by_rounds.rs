@@ -1,10 +1,10 @@
 //! Union or intersection of rounds: pairs and recall when a pair must be visible in some or in all.
 
 use super::super::{caption, format};
-use super::waiting;
+use super::{waiting, wide};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::text::{Text, fill};
-use egui::{Grid, RichText, Ui};
+use egui::{RichText, Ui};
 
 pub fn show(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
     commands.push(Command::Ask(Question::ByRounds));
@@ -14,7 +14,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
         other => return waiting(ui, other),
     };
     let rounds = counted.pairs.len() as u32;
-    Grid::new("by rounds").striped(true).spacing([18.0, 3.0]).show(ui, |ui| {
+    wide(ui, "by rounds", |ui| {
         for name in [Text::ByRoundsVisible, Text::CompareShare, Text::CompareRecall] {
             ui.strong(name.get());
         }

@@ -1,18 +1,21 @@
 //! Who moved my chunk: the earlier outputs that a change of the last token moves, and why.
 
+use super::super::buckets::select_round;
 use super::super::tokens::{Canvas, Face, Tokens};
 use super::super::{caption, colour, format};
-use super::waiting;
+use super::{waiting, wide};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::text::{Text, fill};
 use crate::lab::Moved;
 use crate::outcome::Lists;
 use colour::Scale;
-use egui::{Color32, Grid, Ui};
+use egui::{Color32, Ui};
 use std::rc::Rc;
 
 /// Moved tokens in the table.
 const LISTED: usize = 8;
+/// Over tokens that stayed.
+const VEIL: Color32 = Color32::from_black_alpha(170);
 
 #[derive(Default)]
 pub struct State {
@@ -34,11 +37,12 @@ impl Painted {
         let (distance, earlier) = (moved.of(n, head), moved.earlier(n, head));
         let largest = earlier.first().map_or(1.0, |token| distance[*token as usize]);
         let scale = Scale::linear(0.0, largest);
-        let mut colours: Vec<Color32> =
-            distance.iter().map(|distance| colour::magnitude(scale.place(*distance))).collect();
-        if let Some(last) = colours.last_mut() {
-            *last = Color32::TRANSPARENT;
+        let mut colours = vec![VEIL; distance.len()];
+        for token in &earlier {
+            colours[*token as usize] = colour::magnitude(scale.place(distance[*token as usize]));
         }
+        // What was changed stands out by itself.
+        colours[distance.len() - 1] = Color32::TRANSPARENT;
         Self { moved: moved.clone(), head, earlier, scale, colours: colours.into() }
     }
 }
@@ -53,6 +57,10 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     let (n, head) = (dims.n_q, scene.head.min(dims.heads - 1));
     let kept = state.painted.take().filter(|kept| Rc::ptr_eq(&kept.moved, &moved) && kept.head == head);
     let painted = state.painted.insert(kept.unwrap_or_else(|| Painted::new(&moved, n, head)));
+    if let Some([lists, _]) = &moved.lists {
+        let round = scene.round.min(lists.rounds - 1);
+        ui.horizontal_wrapped(|ui| select_round(ui, round, lists.rounds, commands));
+    }
     let count = [painted.earlier.len() as u64, u64::from(n - 1)].map(format::count);
     ui.label(fill(Text::LastTokenMoved, &[&count[0], &count[1]]));
     match &moved.lists {
@@ -63,7 +71,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         name: Text::LastTokenPicture.get(),
         face: Face::Input,
         overlay: Some(&painted.colours),
-        opacity: 0.9,
+        opacity: 1.0,
         max_height: 260.0,
     };
     tokens.show(ui, scene, &mut state.canvas).tell(commands);
@@ -90,10 +98,14 @@ fn table(ui: &mut Ui, painted: &Painted, [before, after]: &[Lists; 2], n: u32) {
     let head = painted.head;
     let rounds: Vec<[Vec<u32>; 2]> =
         (0..before.rounds).map(|round| [before, after].map(|lists| lists.chunk_of(n, head, round))).collect();
-    Grid::new("moved outputs").striped(true).spacing([14.0, 2.0]).show(ui, |ui| {
-        for name in
-            [Text::LastTokenToken, Text::LastTokenDistance, Text::Round, Text::LastTokenBucket, Text::LastTokenChunk]
-        {
+    wide(ui, "moved outputs", |ui| {
+        for name in [
+            Text::LastTokenToken,
+            Text::LastTokenDistance,
+            Text::LastTokenRound,
+            Text::LastTokenBucket,
+            Text::LastTokenChunk,
+        ] {
             ui.strong(name.get());
         }
         ui.end_row();

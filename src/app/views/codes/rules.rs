@@ -1,4 +1,4 @@
-//! The table of figures and rules, a column a code; where codes differ, the rule stands out.
+//! The table of figures and rules, a column a code; a rule that departs from the paper stands out.
 
 use super::Known;
 use crate::app::scene::Scene;
@@ -115,14 +115,15 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, known: &[Known; PRESETS.len()]) {
             }
             for (name, hover, read) in RULES {
                 let rules = settings.each_ref().map(read);
-                let differ = rules.iter().any(|rule| *rule != rules[0]);
-                let emphasised = |text: String| {
+                let shown = |text: &str, departs: bool| {
                     let text = RichText::new(text).size(12.0);
-                    if differ { text.strong() } else { text.weak() }
+                    if departs { text.strong() } else { text.weak() }
                 };
-                cell(ui, label, Align::Min, emphasised(name.get().to_owned())).on_hover_text(hover.get());
-                for rule in rules {
-                    cell(ui, column, Align::Max, emphasised(rule)).on_hover_text(hover.get());
+                let paper = &rules[0];
+                let differ = rules.iter().any(|rule| rule != paper);
+                cell(ui, label, Align::Min, shown(name.get(), differ)).on_hover_text(hover.get());
+                for rule in &rules {
+                    cell(ui, column, Align::Max, shown(rule, rule != paper)).on_hover_text(hover.get());
                 }
                 ui.end_row();
             }

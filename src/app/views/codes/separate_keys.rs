@@ -1,11 +1,13 @@
 //! Why Q = K: how many buckets hold queries and not one key, once keys are not the queries.
 
+use super::super::buckets::select_round;
+use super::super::layout::legend;
 use super::super::{caption, format};
-use super::waiting;
+use super::{waiting, wide};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::text::{Text, fill};
 use crate::lab::SeparateKeys;
-use egui::{Color32, Grid, Stroke, Ui};
+use egui::{Color32, Stroke, Ui};
 use egui_plot::{AxisHints, Bar, BarChart, Plot};
 
 const QUERIES: Color32 = Color32::from_rgb(60, 170, 215);
@@ -21,6 +23,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
     let dims = &scene.input.problem.dims;
     let (head, rounds) = (scene.head.min(dims.heads - 1), scene.settings.rounds);
     let round = scene.round.min(rounds - 1);
+    ui.horizontal_wrapped(|ui| select_round(ui, round, rounds, commands));
     let tally = separate.tally(head, round);
     let n = f64::from(dims.n_q);
     ui.label(fill(
@@ -33,10 +36,15 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
             &format::percent(f64::from(tally.stranded) / n),
         ],
     ));
+    ui.horizontal_wrapped(|ui| {
+        for (colour, name) in [(QUERIES, Text::SeparateKeysQueries), (KEYS, Text::SeparateKeysKeys)] {
+            legend(ui, colour, name.get(), Text::SeparateKeysCaption.get());
+        }
+    });
     bars(ui, &separate, head, round);
-    Grid::new("separate keys").striped(true).spacing([14.0, 2.0]).show(ui, |ui| {
+    wide(ui, "separate keys", |ui| {
         for name in [
-            Text::Round,
+            Text::LastTokenRound,
             Text::SeparateKeysQueriesOnly,
             Text::SeparateKeysKeysOnly,
             Text::SeparateKeysBoth,
@@ -82,7 +90,6 @@ fn bars(ui: &mut Ui, separate: &SeparateKeys, head: u32, round: u32) {
         .allow_drag(false)
         .allow_boxed_zoom(false)
         .allow_double_click_reset(false)
-        .legend(egui_plot::Legend::default())
         .custom_x_axes(vec![AxisHints::new_x().label(Text::BucketsAxisBucket.get()).label_spacing(24.0..=36.0)])
         .custom_y_axes(vec![
             AxisHints::new_y()
