@@ -83,13 +83,16 @@ impl App {
         let gpu = render_state.as_ref().map(open);
         let software = gpu.as_ref().is_some_and(Gpu::is_software);
         let n = if software { SOFTWARE_N } else { Settings::default().n };
-        let (address, told, error) = Address::read(n);
-        let notice = error.map(|error| worded(Text::BadAddress, &error));
-        let settings = settings.unwrap_or(told);
+        let (address, told) = Address::read(n);
+        let notice = told.error.map(|error| worded(Text::BadAddress, &error));
+        let settings = settings.unwrap_or(told.settings);
         let session = gpu.ok_or_else(|| Text::NoDevice.get().to_owned()).map(|gpu| {
             let mut session = Session::new(gpu, settings.clone(), &cc.egui_ctx);
             if let Some(picture) = picture {
                 session.open(picture);
+            }
+            if told.check {
+                session.check();
             }
             session
         });
@@ -142,6 +145,7 @@ impl App {
             Command::Open(view) => self.open(view),
             Command::Set(settings) => self.set(*settings),
             Command::RunNow(method) => self.with_session(|session| session.run_now(method)),
+            Command::Check => self.with_session(Session::check),
             Command::Cancel => self.with_session(Session::cancel),
             // Gathered for the whole frame.
             Command::Ask(_) => {}
@@ -248,6 +252,8 @@ impl App {
             Ok(session) => {
                 said.extend(session.fault().map(Fault::to_string));
                 said.extend(session.failure().map(str::to_owned));
+                said.extend(session.is_checking().then(|| Text::Checking.get().to_owned()));
+                said.extend(session.checked().map(summary::of_check));
                 let answer = |_| None;
                 let scene = session.scene(&answer);
                 match (session.stands(), &scene) {

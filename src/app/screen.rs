@@ -27,12 +27,13 @@ impl App {
         if ui.available_width() < NARROW {
             Panel::top("head").show(ui, |ui| {
                 ui.add_space(4.0);
-                self.folding_controls(ui);
+                self.folding_controls(ui, commands);
                 ui.separator();
                 self.head(ui, commands);
             });
         } else {
             Panel::left("controls").default_size(280.0).size_range(240.0..=400.0).show(ui, |ui| {
+                Panel::bottom("check").show_separator_line(false).show(ui, |ui| self.check_button(ui, commands));
                 ui.add_space(6.0);
                 ui.heading(Text::AppName.get());
                 ui.add_space(4.0);
@@ -66,7 +67,15 @@ impl App {
         self.set(settings);
     }
 
-    fn folding_controls(&mut self, ui: &mut Ui) {
+    fn check_button(&self, ui: &mut Ui, commands: &mut Vec<Command>) {
+        let idle = self.session.as_ref().is_ok_and(|session| session.fault().is_none() && !session.is_checking());
+        let button = ui.add_enabled(idle, Button::new(Text::Check.get()));
+        if button.on_hover_text(Text::CheckHelp.get()).clicked() {
+            commands.push(Command::Check);
+        }
+    }
+
+    fn folding_controls(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
         let folded = [
             grouped(self.settings.n.into()),
             self.settings.rounds.to_string(),
@@ -83,7 +92,10 @@ impl App {
         });
         if self.unfolded {
             let height = ui.ctx().content_rect().height() * 0.5;
-            ScrollArea::vertical().id_salt("folding").max_height(height).show(ui, |ui| self.controls(ui));
+            ScrollArea::vertical().id_salt("folding").max_height(height).show(ui, |ui| {
+                self.controls(ui);
+                self.check_button(ui, commands);
+            });
         }
     }
 
@@ -182,6 +194,7 @@ impl App {
                 fill(Text::Running, &[summary::method_name(method).get(), step.get()])
             }
             Job::Ask(_) => fill(Text::Answering, &[summary::method_name(self.settings.method).get()]),
+            Job::Check => Text::Checking.get().to_owned(),
         }
     }
 
@@ -203,6 +216,13 @@ impl App {
         let Ok(session) = &mut self.session else { return };
         if let Some(why) = session.failure() {
             alarm(ui, why, None);
+        }
+        if let Some(checked) = session.checked() {
+            let (words, close) = (summary::of_check(checked), Some((Text::Close, Text::CloseHelp)));
+            let say = if checked.failures.is_empty() { remark } else { alarm };
+            if say(ui, &words, close) {
+                session.forget_check();
+            }
         }
         let answer = |_| None;
         let shown = session.scene(&answer).map(|scene| (scene.settings.n, scene.current().err().cloned()));

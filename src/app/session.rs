@@ -6,7 +6,7 @@
 //! screen has its outcome.
 
 use super::background::Background;
-use super::job::{Berth, Built, Done, Job, Task, answer, build};
+use super::job::{Berth, Built, Checked, Done, Job, Task, answer, build, check};
 use super::scene::{Answer, Missing, Question, Scene};
 use super::stage::{FAMILIES, Stage, Subject, family, input_key, key, slot, soon};
 use super::text::Text;
@@ -49,6 +49,13 @@ pub enum Again {
     After(Duration),
 }
 
+/// The check of the device.
+enum Check {
+    /// Waits for its turn or runs. New settings go first, and then it starts over.
+    Asked,
+    Done(Checked),
+}
+
 pub struct Session {
     gpu: Rc<Gpu>,
     ctx: egui::Context,
@@ -74,6 +81,7 @@ pub struct Session {
     answered: Option<Subject>,
     /// Runs although it takes long.
     forced: Option<Settings>,
+    check: Option<Check>,
     cancelled: bool,
     cancelled_slot: Missing,
     failure: Option<String>,
@@ -99,6 +107,7 @@ impl Session {
             answers: Vec::new(),
             answered: None,
             forced: None,
+            check: None,
             cancelled: false,
             cancelled_slot: Missing::Failed(Text::Cancelled.get().to_owned()),
             failure: None,
@@ -184,8 +193,32 @@ impl Session {
     pub fn cancel(&mut self) {
         match self.task.take().map(|task| task.job) {
             Some(Job::Ask(question)) => self.keep(question, Answer::Failed(Text::Cancelled.get().to_owned())),
+            Some(Job::Check) => self.check = None,
             _ => self.cancelled = true,
         }
+    }
+
+    /// Checks every step on this device, once the newest settings have their result.
+    pub fn check(&mut self) {
+        // It goes before the other methods.
+        self.task = None;
+        self.check = Some(Check::Asked);
+        self.resume();
+    }
+
+    /// True until the check that was asked for is done.
+    pub fn is_checking(&self) -> bool {
+        matches!(self.check, Some(Check::Asked))
+    }
+
+    /// What the last check found.
+    pub fn checked(&self) -> Option<&Checked> {
+        if let Some(Check::Done(checked)) = &self.check { Some(checked) } else { None }
+    }
+
+    /// Forgets what the last check found.
+    pub fn forget_check(&mut self) {
+        self.check = None;
     }
 
     /// Goes on after [`Session::cancel`].
@@ -341,11 +374,18 @@ impl Session {
         let target = self.target()?;
         let current = family(target.settings.method);
         if !self.cancelled {
+            if target.input.is_none() && self.failure.is_none() {
+                return Some(Job::Build);
+            }
+            let soon = |method: Method| matches!(target.slots[slot(method)], Err(Missing::Soon));
+            if self.is_checking() && (target.input.is_none() || !soon(current)) {
+                return Some(Job::Check);
+            }
             if target.input.is_none() {
-                return self.failure.is_none().then_some(Job::Build);
+                return None;
             }
             let mut order = std::iter::once(current).chain(FAMILIES.into_iter().filter(|method| *method != current));
-            if let Some(method) = order.find(|method| matches!(target.slots[slot(*method)], Err(Missing::Soon))) {
+            if let Some(method) = order.find(|method| soon(*method)) {
                 return Some(Job::Run(method));
             }
         }
@@ -384,6 +424,7 @@ impl Session {
                     Done::Answered(answer(run, &gpu, question, &shared).await)
                 })
             }
+            Job::Check => Box::pin(async move { Done::Checked(check(&gpu, &shared).await) }),
         };
         self.busy_since.get_or_insert_with(Instant::now);
         self.task = Some(Task { job, work: Background::new(future, &self.ctx), progress });
@@ -404,6 +445,7 @@ impl Session {
                 let answer = result.unwrap_or_else(|error| Answer::Failed(self.told(error)));
                 self.keep(question, answer);
             }
+            (_, Done::Checked(checked)) => self.check = Some(Check::Done(checked)),
             _ => {}
         }
         self.settle();

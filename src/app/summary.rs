@@ -1,5 +1,6 @@
 //! The result on the screen in sentences, for screen readers and for tests.
 
+use super::job::Checked;
 use super::scene::{Missing, Scene};
 use super::text::{Text, fill};
 use super::views::format;
@@ -35,6 +36,12 @@ pub fn of_scene(scene: &Scene<'_>) -> String {
         sentences.push(fill(Text::SummaryLocked, &[&grouped(token.into())]));
     }
     sentences.join(" ")
+}
+
+/// What the check of the device found: the counts, and a line for each case that failed.
+pub fn of_check(checked: &Checked) -> String {
+    let counts = fill(Text::Checked, &[&checked.summary.passed.to_string(), &checked.summary.failed.to_string()]);
+    std::iter::once(counts).chain(checked.failures.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 
 fn why(missing: &Missing) -> String {
