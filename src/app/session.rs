@@ -88,10 +88,17 @@ pub struct Session {
     fault: Option<Fault>,
 }
 
+/// A device whose faults are told even when nothing runs.
+fn watched(gpu: Gpu, ctx: &egui::Context) -> Rc<Gpu> {
+    let ctx = ctx.clone();
+    gpu.wake_on_fault(move || ctx.request_repaint());
+    Rc::new(gpu)
+}
+
 impl Session {
     pub fn new(gpu: Gpu, settings: Settings, ctx: &egui::Context) -> Self {
         let mut session = Self {
-            gpu: Rc::new(gpu),
+            gpu: watched(gpu, ctx),
             ctx: ctx.clone(),
             shown: None,
             next: None,
@@ -232,7 +239,7 @@ impl Session {
         self.task = None;
         self.berth.moor(None);
         self.berthed = None;
-        self.gpu = Rc::new(gpu);
+        self.gpu = watched(gpu, &self.ctx);
         self.fault = None;
         if let Some(stage) = self.target_mut() {
             for slot in stage.slots.iter_mut().filter(|slot| slot.is_err()) {

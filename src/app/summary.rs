@@ -86,6 +86,7 @@ fn of_outcome(outcome: &Outcome) -> Vec<String> {
     };
     share(Text::SummaryRecall, figures.recall);
     share(Text::SummaryAccuracy, figures.accuracy);
+    sentences.extend(outcome.lists.as_ref().map(|lists| fill(Text::SummaryChecksum, &[&lists.checksum()])));
     sentences.extend(figures.sampled.map(|queries| fill(Text::SummarySampled, &[&grouped(queries.into())])));
     sentences.push(fill(
         Text::SummaryCost,

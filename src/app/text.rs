@@ -241,6 +241,7 @@ texts! {
     SummaryError => "Error {0} against exact attention.",
     SummaryRecall => "Recall {0}.",
     SummaryAccuracy => "Accuracy {0} on the second half.",
+    SummaryChecksum => "Checksum of the bucket numbers {0}.",
     SummarySampled => "Error and recall from {0} sampled queries.",
     SummaryCost => "{0}, {1} on {2}.",
     SummaryMissing => "{0}: no result; {1}.",
