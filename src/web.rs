@@ -57,6 +57,18 @@ pub fn mirror_summary(text: &str) {
     }
 }
 
+/// Says whether something is being computed, in the canvas's `aria-busy`.
+pub fn mirror_busy(busy: bool) {
+    let document = web_sys::window().and_then(|window| window.document());
+    if let Some(canvas) = document.and_then(|document| document.get_element_by_id("canvas")) {
+        let (name, value) = ("aria-busy", if busy { "true" } else { "false" });
+        if canvas.get_attribute(name).as_deref() != Some(value) {
+            // A fixed and valid name cannot be refused.
+            let _ = canvas.set_attribute(name, value);
+        }
+    }
+}
+
 /// The query of the page's address, without its question mark.
 pub fn query() -> String {
     let search = web_sys::window().and_then(|window| window.location().search().ok());

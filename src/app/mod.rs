@@ -263,8 +263,11 @@ impl App {
                     (Stands::Done | Stands::Failed, _) => {}
                 }
                 said.extend(scene.map(|scene| summary::of_scene(&self.dressed(scene))));
+                said.push(fill(Text::SummaryView, &[summary::view_name(self.view).get()]));
             }
         }
+        #[cfg(target_arch = "wasm32")]
+        crate::web::mirror_busy(self.is_busy());
         let summary = said.join(" ");
         if summary != self.summary {
             #[cfg(target_arch = "wasm32")]

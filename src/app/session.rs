@@ -171,6 +171,11 @@ impl Session {
         self.task = None;
         self.failure = None;
         self.cancelled = false;
+        // Other settings may fit.
+        if matches!(self.fault, Some(Fault::OutOfMemory(_))) {
+            self.gpu.forget_shortage();
+            self.fault = None;
+        }
         self.next = Some(stage);
         self.settle();
     }

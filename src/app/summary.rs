@@ -1,7 +1,7 @@
 //! The result on the screen in sentences, for screen readers and for tests.
 
 use super::job::Checked;
-use super::scene::{Missing, Scene};
+use super::scene::{Missing, Scene, View};
 use super::text::{Text, fill};
 use super::views::format;
 use super::views::ticks::grouped;
@@ -15,6 +15,17 @@ pub fn method_name(method: Method) -> Text {
         Method::Lsh => Text::TabLsh,
         Method::Linformer => Text::TabLinformer,
         Method::Full | Method::FullRowwise | Method::FullMaterialized => Text::TabFull,
+    }
+}
+
+/// The name of a view on its tab.
+pub fn view_name(view: View) -> Text {
+    match view {
+        View::Buckets => Text::ViewBuckets,
+        View::Attention => Text::ViewAttention,
+        View::Result => Text::ViewResult,
+        View::Memory => Text::ViewMemory,
+        View::Compare => Text::TabCompare,
     }
 }
 

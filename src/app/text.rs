@@ -248,6 +248,7 @@ texts! {
     SummarySoon => "being computed",
     SummaryPutOff => "put off, since it would take about {0}",
     SummaryOld => "A new result is being computed.",
+    SummaryView => "The view {0} is open.",
     SummaryLocked => "Token {0} is locked.",
     // --- what views share ---
     MethodFull => "Full attention",

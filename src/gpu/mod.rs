@@ -154,6 +154,13 @@ impl Gpu {
         fault
     }
 
+    /// Goes on after memory ran out, which the device survives: what is asked for next may fit.
+    pub fn forget_shortage(&self) {
+        if let Ok(mut faults) = self.faults.lock() {
+            faults.first.take_if(|fault| matches!(fault, Fault::OutOfMemory(_)));
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), Fault> {
         self.fault().map_or(Ok(()), Err)
     }
