@@ -210,7 +210,7 @@ impl App {
         let mut works = false;
         if let Ok(session) = &mut self.session {
             session.ask(&asked);
-            works = session.has_work();
+            works = session.wants_frame();
         }
         // What changed is seen in all views, and the worker goes on, in the next frame.
         if acted || works || hovered != self.hovered {

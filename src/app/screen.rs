@@ -33,7 +33,8 @@ impl App {
             });
         } else {
             Panel::left("controls").default_size(280.0).size_range(240.0..=400.0).show(ui, |ui| {
-                Panel::bottom("check").show_separator_line(false).show(ui, |ui| self.check_button(ui, commands));
+                let foot = Panel::bottom("check").frame(egui::Frame::NONE).show_separator_line(false);
+                foot.show(ui, |ui| self.check_button(ui, commands));
                 ui.add_space(6.0);
                 ui.heading(Text::AppName.get());
                 ui.add_space(4.0);

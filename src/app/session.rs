@@ -26,8 +26,9 @@ const PUT_OFF_MS: f64 = 3000.0;
 const SETTLE: Duration = Duration::from_millis(60);
 /// A frame gives the worker about this long.
 const FRAME: Duration = Duration::from_millis(8);
-/// On the page, progress is drawn this often.
+/// On the page, progress is drawn this often; where a frame is computed on the CPU, it takes the work's time.
 const PROGRESS: Duration = Duration::from_millis(250);
+const SOFTWARE_PROGRESS: Duration = Duration::from_millis(1000);
 /// Answers kept for a view that asks again.
 const KEPT_ANSWERS: usize = 32;
 
@@ -338,6 +339,11 @@ impl Session {
         self.fault.is_none() && (self.task.is_some() || self.choose().is_some())
     }
 
+    /// True when [`Session::poll`] should be called in the next frame: the browser goes on by itself with what runs.
+    pub fn wants_frame(&self) -> bool {
+        self.has_work() && !(cfg!(target_arch = "wasm32") && self.task.is_some())
+    }
+
     /// Does a frame's share of the work.
     pub fn poll(&mut self) -> Again {
         let begun = Instant::now();
@@ -368,7 +374,9 @@ impl Session {
                     self.finish(job, done);
                 }
                 // The browser goes on by itself; the progress is drawn now and then.
-                None if cfg!(target_arch = "wasm32") => return Again::After(PROGRESS),
+                None if cfg!(target_arch = "wasm32") => {
+                    return Again::After(if self.gpu.is_software() { SOFTWARE_PROGRESS } else { PROGRESS });
+                }
                 None => {
                     // Waits for the device, but never longer than the frame has.
                     let timeout = FRAME.saturating_sub(begun.elapsed());
