@@ -1,4 +1,4 @@
-// Exact probability on visible keys and visible strongest keys, one workgroup a row.
+// Exact probability on visible keys of a slice and visible strongest keys, one workgroup a row.
 
 @group(0) @binding(1) var<storage, read> weights: array<f32>;             // [rows, n]  exact
 @group(0) @binding(2) var<storage, read> top_index: array<u32>;           // [row_start + rows, TOP]
@@ -14,7 +14,7 @@ fn coverage(@builtin(workgroup_id) group: vec3u,
   let row = group_index(group);
   let i = p.query_base + ((p.row_start + row) * p.query_stride) % p.query_count;
   var sum = vec2f();
-  for (var j = lane; j < p.lsh.n; j += ROW_WORKGROUP) {
+  for (var j = p.key_start + lane; j < p.key_start + p.key_count; j += ROW_WORKGROUP) {
     if (visible(i, j)) { sum.x += weights[row * p.lsh.n + j]; }
   }
   for (var t = lane; t < p.count; t += ROW_WORKGROUP) {
@@ -27,5 +27,9 @@ fn coverage(@builtin(workgroup_id) group: vec3u,
     if (lane < half) { partial[lane] += partial[lane + half]; }
     workgroupBarrier();
   }
-  if (lane == 0u) { covered[p.row_start + row] = partial[0]; }
+  if (lane == 0u) {
+    var before = 0.0;
+    if (p.key_start > 0u) { before = covered[p.row_start + row].x; }
+    covered[p.row_start + row] = vec2f(before + partial[0].x, partial[0].y);
+  }
 }

@@ -43,6 +43,8 @@ fn opened(settings: Settings) -> Harness<'static, App> {
 
 /// Steps until nothing runs and nothing waits to run.
 fn settle(app: &mut Harness<'_, App>) {
+    // A click is seen in one frame, and a view asks its questions in the next.
+    app.run_steps(3);
     step_until(app, |app| !app.state().is_busy());
     app.run();
 }
@@ -141,7 +143,7 @@ fn every_method_has_its_tab() {
 fn a_click_on_a_step_opens_its_view() {
     let mut app = opened(small());
     app.get_by_label_contains("chunked attention").click();
-    app.run();
+    settle(&mut app);
     assert_eq!(app.state().view(), View::Attention);
 }
 

@@ -435,7 +435,7 @@ fn attend(input: &Input, head: u32, rule: &Semantics) -> (Vec<f32>, Vec<f32>) {
     let (p, d) = (&input.problem, input.problem.dims);
     let (mut out, mut lse) = (Vec::new(), Vec::new());
     for i in 0..d.n_q {
-        let seen = |j: &u32| !(rule.causal && *j > i) && !(rule.self_rule == SelfRule::Exclude && *j == i);
+        let seen = |j: &u32| !(rule.causal && *j > i || rule.self_rule == SelfRule::Exclude && *j == i);
         let score = |j: u32| dot(row(&p.q, d.d, head * d.n_q + i), row(&p.k, d.d, head * d.n_kv + j));
         let scores: Vec<(u32, f64)> = (0..d.n_kv).filter(seen).map(|j| (j, score(j) / f64::from(d.d).sqrt())).collect();
         let top = scores.iter().map(|(_, s)| *s).fold(f64::NEG_INFINITY, f64::max);

@@ -257,20 +257,20 @@ fn pairs_of_full_attention_follow_the_masks() {
 
 /// Rotations as exact bits: (seed, head, round, column, row) to a float32. They were computed apart
 /// from this program, with integers of any size and logarithm, root and cosine to 400 bits.
-const ROTATIONS: [((u32, u32, u32, u32, u32), u32); 8] = [
-    ((0, 0, 0, 0, 0), 0xbe9e_08ad),
-    ((1, 0, 0, 0, 1), 0x3f64_5eb2),
-    ((1, 0, 0, 1, 0), 0xbe84_0e0b),
-    ((7, 3, 2, 5, 29), 0x3da4_86ea),
-    ((7, 15, 15, 4095, 127), 0xbfd0_5a66),
-    ((4_294_967_295, 1, 0, 31, 63), 0xbfba_2b9d),
-    ((42, 0, 1, 17, 2), 0x3bd1_dee4),
-    ((42, 2, 0, 64, 64), 0xbfb2_cff7),
+const ROTATIONS: [([u32; 5], u32); 8] = [
+    ([0, 0, 0, 0, 0], 0xbe9e_08ad),
+    ([1, 0, 0, 0, 1], 0x3f64_5eb2),
+    ([1, 0, 0, 1, 0], 0xbe84_0e0b),
+    ([7, 3, 2, 5, 29], 0x3da4_86ea),
+    ([7, 15, 15, 4095, 127], 0xbfd0_5a66),
+    ([4_294_967_295, 1, 0, 31, 63], 0xbfba_2b9d),
+    ([42, 0, 1, 17, 2], 0x3bd1_dee4),
+    ([42, 2, 0, 64, 64], 0xbfb2_cff7),
 ];
 
 #[test]
 fn same_seed_same_rotations_bit_for_bit() {
-    for ((seed, head, round, column, row), bits) in ROTATIONS {
+    for ([seed, head, round, column, row], bits) in ROTATIONS {
         let problem = Problem { rotations: Rotations::Seeded(seed), ..problem(dims(1, 1, 128, 1)) };
         let fill = Fill { rounds: 16, columns: 4096, ..Fill::whole(Source::Rotations, 16 * 4096) };
         let mut values = Vec::new();

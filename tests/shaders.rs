@@ -133,7 +133,11 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
                 query_base,
                 query_stride,
                 query_count,
+                key_start,
+                key_count,
                 pad_0,
+                pad_1,
+                pad_2,
             }),
         ),
     ]);

@@ -123,6 +123,7 @@ fn wheel(by: f32) -> Event {
     }
 }
 
+/// What the controls leave of 1280 x 800, and a phone.
 const PAGES: [(f32, f32); 2] = [(960.0, 700.0), (390.0, 844.0)];
 
 /// Draws a view on the pages that it must fit, down to its end, after clicks on the named buttons.

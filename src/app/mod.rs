@@ -78,6 +78,8 @@ impl App {
     pub fn with(cc: &eframe::CreationContext<'_>, settings: Option<Settings>, picture: Option<Picture>) -> Self {
         cc.egui_ctx.all_styles_mut(|style| {
             style.text_styles.insert(egui::TextStyle::Small, egui::FontId::proportional(SMALL));
+            // Captions explain: they stand back, but must be readable from the last row.
+            style.visuals.weak_text_alpha = 0.8;
         });
         let render_state = cc.wgpu_render_state.clone();
         let gpu = render_state.as_ref().map(open);

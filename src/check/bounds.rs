@@ -73,9 +73,10 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
         }
         ("top_attention", _) => bounds[3] = strongest(&read_params(params), widths, inputs),
         ("coverage", _) => {
-            // A lane adds every 128th weight, then the lanes are added in a tree; hits are exact.
+            // A lane adds every 128th weight, the lanes are added in a tree, and then to what earlier
+            // slices left; hits are exact.
             let p: coverage::Params = read_params(params);
-            let roundings = f64::from(p.lsh.n.div_ceil(ROW_WORKGROUP) + ROW_WORKGROUP.ilog2());
+            let roundings = f64::from(p.key_count.div_ceil(ROW_WORKGROUP) + ROW_WORKGROUP.ilog2() + 1);
             let mass = want[4].f().iter().step_by(2);
             bounds[4] = mass.flat_map(|mass| [gamma(roundings) * mass + FLUSHED, 0.0]).collect();
         }

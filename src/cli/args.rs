@@ -17,6 +17,7 @@ pub enum Request {
         json: bool,
     },
     Run(Run),
+    Verify(Verify),
     /// The help or the version, to be printed.
     Text(String),
 }
@@ -28,6 +29,16 @@ pub struct Run {
     pub image: Option<PathBuf>,
     /// The folder that takes the files.
     pub out: Option<PathBuf>,
+    pub software: bool,
+    pub json: bool,
+}
+
+/// `attention-lab verify`.
+pub struct Verify {
+    /// The folder with a manifest.json.
+    pub folder: PathBuf,
+    /// Part of the names of the cases wanted.
+    pub filter: String,
     pub software: bool,
     pub json: bool,
 }
@@ -48,6 +59,12 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Request, Failure> {
         Some(("device", matches)) => {
             Request::Device { software: matches.get_flag("software"), json: matches.get_flag("json") }
         }
+        Some(("verify", matches)) => Request::Verify(Verify {
+            folder: matches.get_one::<PathBuf>("folder").cloned().unwrap_or_default(),
+            filter: matches.get_one::<String>("filter").cloned().unwrap_or_default(),
+            software: matches.get_flag("software"),
+            json: matches.get_flag("json"),
+        }),
         Some((_, matches)) => Request::Run(run(matches)?),
         None => {
             let any = KEYS.iter().any(|key| matches.contains_id(key.name));
@@ -78,6 +95,19 @@ fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .disable_help_subcommand(true)
         .subcommand(Command::new("device").about("Say what computes, and its limits").args([software(), json()]))
+        .subcommand(
+            Command::new("verify")
+                .about("Hold the results against outputs of published implementations")
+                .arg(
+                    Arg::new("folder")
+                        .value_name("FOLDER")
+                        .help("A folder with a manifest.json and one .safetensors file a case")
+                        .value_parser(clap::value_parser!(PathBuf))
+                        .required(true),
+                )
+                .arg(Arg::new("filter").long("filter").value_name("TEXT").help("Only cases whose name contains this"))
+                .args([software(), json()]),
+        )
         .subcommand(
             Command::new("run")
                 .about("Run one method without a window and print its figures")

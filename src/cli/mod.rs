@@ -11,6 +11,7 @@ use crate::inputs::{self, Picture, Shown, sample_bytes};
 use crate::lab::{self, LabError};
 use crate::methods::measure::{Weights, Window};
 use crate::settings::InputKind;
+use crate::verify;
 use args::{Request, shown};
 use std::fmt::Display;
 use std::fs::File;
@@ -88,6 +89,7 @@ fn act(request: Request) -> Result<(), Failure> {
             print(&if json { report::device_json(&gpu) } else { report::device_words(&gpu) })
         }
         Request::Run(request) => run(&request),
+        Request::Verify(request) => verify(&request),
     }
 }
 
@@ -144,6 +146,25 @@ fn run(request: &args::Run) -> Result<(), Failure> {
         }
     }
     print(&if request.json { report::run_json(&outcome, &files) } else { report::run_words(&outcome, &files) })
+}
+
+/// Prints a line a case and the totals; exit code 1 when a case fails, 2 when there is nothing to run.
+fn verify(request: &args::Verify) -> Result<(), Failure> {
+    let gpu = pollster::block_on(Gpu::open(request.software))?;
+    let mut cases = Vec::new();
+    let mut printed = Ok(());
+    let run = verify::folder(&gpu, &request.folder, &request.filter, |case, verdict| {
+        if request.json {
+            cases.push(report::verdict_json(&case.name, verdict));
+        } else if printed.is_ok() {
+            printed = print(&format!("{}\n", verify::line(&case.name, verdict)));
+        }
+    });
+    let totals = block_on(&gpu, run).map_err(|why| Failure::usage(&why))?;
+    printed?;
+    let closing = format!("{} passed, {} failed, {} skipped", totals.passed, totals.failed, totals.skipped);
+    print(&if request.json { report::verify_json(cases, &totals) } else { format!("{closing}\n") })?;
+    if totals.failed > 0 { Err(Failure::fault(&closing)) } else { Ok(()) }
 }
 
 /// Makes the folder of the files.

@@ -6,6 +6,7 @@ use crate::outcome::{Lists, Outcome};
 use crate::plan::bytes_in_words;
 use crate::semantics::Choice;
 use crate::settings::{InputKind, Method};
+use crate::verify::{Totals, Verdict};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -118,6 +119,41 @@ pub fn run_json(outcome: &Outcome, files: &[PathBuf]) -> String {
         settings: settings.to_query(),
         files,
     })
+}
+
+/// One case of `verify`.
+#[derive(Serialize)]
+pub struct VerdictJson {
+    name: String,
+    verdict: &'static str,
+    /// Largest error, and its share of the tolerance at its worst; null when nothing was compared.
+    error: Option<f64>,
+    share: Option<f64>,
+    /// Where it fails, or why it could not be run.
+    why: Option<String>,
+}
+
+#[derive(Serialize)]
+struct VerifyJson {
+    cases: Vec<VerdictJson>,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+pub fn verdict_json(name: &str, verdict: &Verdict) -> VerdictJson {
+    let (word, worst, why) = match verdict {
+        Verdict::Compared { worst, .. } if worst.passes() => ("pass", Some(worst), None),
+        Verdict::Compared { worst, .. } => ("fail", Some(worst), Some(worst.at.clone())),
+        Verdict::Failed(why) => ("fail", None, Some(why.clone())),
+        Verdict::Skipped => ("skip", None, None),
+    };
+    let (error, share) = worst.map(|worst| (worst.error, worst.share)).unzip();
+    VerdictJson { name: name.to_owned(), verdict: word, error, share, why }
+}
+
+pub fn verify_json(cases: Vec<VerdictJson>, totals: &Totals) -> String {
+    json(&VerifyJson { cases, passed: totals.passed, failed: totals.failed, skipped: totals.skipped })
 }
 
 fn clock(clock: Clock) -> &'static str {

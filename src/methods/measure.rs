@@ -322,20 +322,30 @@ fn coverage_pass(block: &mut Block<'_>, rows: Rows, head: u32, lsh: &Lsh, top: B
     let weights = block.binding(rows.count, dims.n_kv);
     let [top, chunk_of, buckets, covered] =
         [top, shared.chunk_of, shared.buckets, covered].map(|id| block.b.range(id, head));
-    let params = coverage::Params {
-        first_group: 0,
-        rows: rows.count,
-        row_start: rows.start,
-        count: RECALL_KEYS,
-        lsh: lsh.geometry(dims.n_q),
-        query_base: rows.base,
-        query_stride: rows.stride,
-        query_count: rows.modulus,
-        pad_0: 0,
-    };
+    let geometry = lsh.geometry(dims.n_q);
+    let slice = coverage::slice_keys(&geometry);
     let bindings: Arc<[Binding]> = Arc::new([weights, top, chunk_of, buckets, covered]);
-    let looks = f64::from(rows.count) * f64::from(dims.n_kv) * f64::from(lsh.rounds);
-    block.b.pass(Step::Measure, &coverage::COVERAGE, &params, &bindings, rows.count, (looks, bytes_of(&bindings)));
+    for key_start in (0..dims.n_kv).step_by(slice as usize) {
+        let key_count = slice.min(dims.n_kv - key_start);
+        let params = coverage::Params {
+            first_group: 0,
+            rows: rows.count,
+            row_start: rows.start,
+            count: RECALL_KEYS,
+            lsh: geometry,
+            query_base: rows.base,
+            query_stride: rows.stride,
+            query_count: rows.modulus,
+            key_start,
+            key_count,
+            pad_0: 0,
+            pad_1: 0,
+            pad_2: 0,
+        };
+        let looks = f64::from(rows.count) * f64::from(key_count) * f64::from(lsh.rounds);
+        let cost = (looks, bytes_of(&bindings));
+        block.b.pass(Step::Measure, &coverage::COVERAGE, &params, &bindings, rows.count, cost);
+    }
 }
 
 /// `P-bar` of a batch into the buffer `projected weights`.

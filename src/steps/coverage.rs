@@ -3,10 +3,10 @@
 
 use super::top_keys::TOP;
 use super::visibility::{self, Geometry, Lists};
-use super::{Access, Data, Kernel, NO_KEY, Widths, params, read_params};
+use super::{Access, Data, Kernel, LONGEST_LOOP, NO_KEY, ROW_WORKGROUP, Widths, params, read_params};
 
 params! {
-    /// `groups = rows`. Rows to queries as in the exact block.
+    /// `groups = rows`, once for each slice of keys. Rows to queries as in the exact block.
     Params as "Params" {
         first_group: u32,
         rows: u32,
@@ -17,8 +17,18 @@ params! {
         query_base: u32,
         query_stride: u32,
         query_count: u32,
+        /// The slice of keys; a later one adds to what the one before wrote.
+        key_start: u32,
+        key_count: u32,
         pad_0: u32,
+        pad_1: u32,
+        pad_2: u32,
     }
+}
+
+/// Keys of a slice: a lane looks at every 128th, each in all steps of the window of every round.
+pub fn slice_keys(lsh: &Geometry) -> u32 {
+    ROW_WORKGROUP * (LONGEST_LOOP / (lsh.rounds * lsh.steps() + 1))
 }
 
 /// Writes (mass, hits) for row `row_start + r`.
@@ -40,12 +50,15 @@ fn twin(params: &[u8], _: Widths, buffers: &mut [Data]) {
         let at = (p.row_start + row) as usize;
         let lists = Lists { geometry: p.lsh, chunk_of: buffers[2].u(), buckets: buffers[3].u() };
         let weights = &buffers[0].f()[row as usize * n..][..n];
-        let mass: f64 = (0..p.lsh.n).filter(|j| lists.visible(i, *j)).map(|j| weights[j as usize]).sum();
+        let keys = p.key_start..p.key_start + p.key_count;
+        let mass: f64 = keys.filter(|j| lists.visible(i, *j)).map(|j| weights[j as usize]).sum();
         let hits = buffers[1].u()[at * TOP as usize..][..p.count as usize]
             .iter()
             .filter(|j| **j != NO_KEY && lists.visible(i, **j))
             .count();
-        buffers[4].f_mut()[at * 2] = mass;
+        // The strongest keys are all counted with the first slice.
+        let before = if p.key_start > 0 { buffers[4].f()[at * 2] } else { 0.0 };
+        buffers[4].f_mut()[at * 2] = before + mass;
         buffers[4].f_mut()[at * 2 + 1] = hits as f64;
     }
 }

@@ -1,4 +1,4 @@
-//! What colours mean, in one place: magnitudes, signed values, buckets, and the bar that explains
+//! What colours mean, in one place: magnitudes, buckets, and the bar that explains
 //! them.
 
 use super::ticks;
@@ -17,17 +17,9 @@ const VIRIDIS: [[u8; 3]; 10] = [
     [181, 222, 43],
     [253, 231, 37],
 ];
-/// Ends and middle of the diverging map of Moreland (2009), cool to warm.
-const COOL_WARM: [[u8; 3]; 5] = [[59, 76, 192], [141, 176, 254], [221, 221, 221], [244, 154, 123], [180, 4, 38]];
-
 /// A magnitude from 0 to 1, dark to light in even steps.
 pub fn magnitude(t: f32) -> Color32 {
     between(&VIRIDIS, t)
-}
-
-/// A signed value from -1 to 1; 0 is grey.
-pub fn signed(t: f32) -> Color32 {
-    between(&COOL_WARM, t * 0.5 + 0.5)
 }
 
 fn between(samples: &[[u8; 3]], t: f32) -> Color32 {
@@ -147,14 +139,6 @@ mod tests {
         let lumas: Vec<f32> = (0..=32).map(|step| luma(magnitude(step as f32 / 32.0))).collect();
         assert!(lumas.is_sorted(), "{lumas:?}");
         assert_eq!(magnitude(-1.0), magnitude(0.0));
-    }
-
-    #[test]
-    fn signs_are_told_apart() {
-        let [blue, _, red] = [signed(-1.0), signed(0.0), signed(1.0)];
-        assert!(blue.b() > blue.r() && red.r() > red.b());
-        let grey = signed(0.0);
-        assert!(grey.r() == grey.g() && grey.g() == grey.b());
     }
 
     #[test]
