@@ -375,7 +375,9 @@ impl Session {
                 }
                 // The browser goes on by itself; the progress is drawn now and then.
                 None if cfg!(target_arch = "wasm32") => {
-                    return Again::After(if self.gpu.is_software() { SOFTWARE_PROGRESS } else { PROGRESS });
+                    let first = self.busy_since.is_none_or(|since| since.elapsed() < PROGRESS);
+                    let seldom = self.gpu.is_software() && !first;
+                    return Again::After(if seldom { SOFTWARE_PROGRESS } else { PROGRESS });
                 }
                 None => {
                     // Waits for the device, but never longer than the frame has.
