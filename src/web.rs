@@ -12,6 +12,10 @@ use crate::gpu::device;
 
 #[wasm_bindgen]
 extern "C" {
+    /// What the browser tells about its graphics adapter, which wgpu does not pass on.
+    #[wasm_bindgen(js_namespace = ["window", "attentionLab"], js_name = adapterName)]
+    pub fn adapter_name() -> String;
+
     /// Shows `text` in a banner over the page, below which the program goes on: a lost device, no memory, a broken shader.
     #[wasm_bindgen(js_namespace = ["window", "attentionLab"])]
     pub fn problem(text: &str);

@@ -265,8 +265,8 @@ fn a_rejected_command_is_told_and_the_device_can_be_opened_again() {
         mapped_at_creation: false,
     });
     app.run();
-    sees(&app, "the graphics device rejected a command");
-    says(&app, "the graphics device rejected a command");
+    sees(&app, "The graphics device rejected a command");
+    says(&app, "The graphics device rejected a command");
     // What there was stays on the screen.
     says(&app, "n = 256");
     app.get_by_label("Open the device again").click();

@@ -14,7 +14,7 @@ mod summary;
 pub mod text;
 pub mod views;
 
-use crate::gpu::{Fault, Gpu};
+use crate::gpu::Gpu;
 use crate::inputs::Picture;
 use crate::settings::{InputKind, KEYS, Sample, Settings, SettingsError};
 use address::Address;
@@ -252,7 +252,7 @@ impl App {
         match &self.session {
             Err(why) => said.push(why.clone()),
             Ok(session) => {
-                said.extend(session.fault().map(Fault::to_string));
+                said.extend(session.fault().map(text::sentence));
                 said.extend(session.failure().map(str::to_owned));
                 said.extend(session.is_checking().then(|| Text::Checking.get().to_owned()));
                 said.extend(session.checked().map(summary::of_check));
@@ -294,7 +294,11 @@ impl App {
 }
 
 fn open(state: &egui_wgpu::RenderState) -> Gpu {
-    Gpu::new(&state.adapter, state.device.clone(), state.queue.clone())
+    let gpu = Gpu::new(&state.adapter, state.device.clone(), state.queue.clone());
+    // Through wgpu a browser does not name it.
+    #[cfg(target_arch = "wasm32")]
+    let gpu = gpu.named(crate::web::adapter_name());
+    gpu
 }
 
 fn worded(text: Text, error: &SettingsError) -> String {
@@ -313,8 +317,11 @@ impl eframe::App for App {
             }
             if let Some(fault) = session.fault().filter(|_| healthy) {
                 log::error!("{fault}");
+                // The canvas may show nothing any more.
                 #[cfg(target_arch = "wasm32")]
-                crate::web::problem(&fault.to_string());
+                if !matches!(fault, crate::gpu::Fault::OutOfMemory(_)) {
+                    crate::web::problem(&text::sentence(fault));
+                }
             }
         }
         self.address.write(&self.settings, ctx);

@@ -5,7 +5,7 @@ use super::job::Job;
 use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
 use super::stage::family;
-use super::text::{Text, fill};
+use super::text::{self, Text, fill};
 use super::views::ticks::grouped;
 use super::views::{attention, buckets, compare, format, memory, result};
 use super::{App, controls, files, open, strip, summary, worded};
@@ -254,8 +254,8 @@ impl App {
         let lost = matches!(fault, Fault::Lost(_) | Fault::NoAdapter(_));
         if lost {
             let advice = if cfg!(target_arch = "wasm32") { Text::Reload } else { Text::Restart };
-            alarm(ui, &format!("{fault}. {}", advice.get()), None);
-        } else if alarm(ui, &fault.to_string(), Some((Text::TryAgain, Text::TryAgainHelp)))
+            alarm(ui, &format!("{} {}", text::sentence(fault), advice.get()), None);
+        } else if alarm(ui, &text::sentence(fault), Some((Text::TryAgain, Text::TryAgainHelp)))
             && let Some(gpu) = self.render_state.as_ref().map(open)
         {
             self.with_session(|session| session.reopen(gpu));

@@ -528,6 +528,13 @@ texts! {
     CompareSoftware => "{0} computes on the CPU: times say little about a GPU.",
 }
 
+/// An error as a sentence.
+pub fn sentence(error: impl std::fmt::Display) -> String {
+    let words = error.to_string();
+    let mut letters = words.chars();
+    letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
+}
+
 /// Replaces the holes `{0}`, `{1}`, ... of a text.
 pub fn fill(text: Text, values: &[&str]) -> String {
     let mut filled = text.get().to_owned();

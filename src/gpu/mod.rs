@@ -124,6 +124,12 @@ impl Gpu {
         Ok(Self::new(&adapter, device, queue))
     }
 
+    /// With another name of the adapter.
+    pub fn named(mut self, name: String) -> Self {
+        self.info.name = name;
+        self
+    }
+
     /// True for an adapter that computes on the CPU.
     pub fn is_software(&self) -> bool {
         self.info.device_type == wgpu::DeviceType::Cpu || self.info.name.contains("SwiftShader")
@@ -180,7 +186,8 @@ impl Gpu {
 pub(crate) fn fault_of(error: wgpu::Error, what: &str) -> Fault {
     match error {
         wgpu::Error::OutOfMemory { .. } => Fault::OutOfMemory(what.to_owned()),
-        other => Fault::Rejected(other.to_string()),
+        // On one line, which a report of several is not.
+        other => Fault::Rejected(other.to_string().split_whitespace().collect::<Vec<_>>().join(" ")),
     }
 }
 
