@@ -403,9 +403,7 @@ impl Session {
             if self.is_checking() && (target.input.is_none() || !soon(current)) {
                 return Some(Job::Check);
             }
-            if target.input.is_none() {
-                return None;
-            }
+            target.input.as_ref()?;
             let mut order = std::iter::once(current).chain(FAMILIES.into_iter().filter(|method| *method != current));
             if let Some(method) = order.find(|method| soon(*method)) {
                 return Some(Job::Run(method));
