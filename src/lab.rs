@@ -21,8 +21,8 @@ use crate::presets::Preset;
 use crate::problem::Dims;
 use crate::semantics::{ScoreScale, SelfRule, Semantics};
 use crate::settings::{InputKind, Method, Projection, Settings};
+use crate::steps::NO_KEY;
 use crate::steps::top_keys::TOP;
-use crate::steps::{EMPTY, NO_KEY};
 pub use by_rounds::ByRounds;
 pub use last_token::Moved;
 pub use separate_keys::SeparateKeys;
@@ -139,10 +139,11 @@ impl Run {
         if gpu.compile(&plan).await? {
             gpu.run(&warm_up(&plan), &workspace, &Progress::default()).await?;
         }
+        let held = buffers(&plan, &workspace);
         let timing = gpu.run(&plan, &workspace, progress).await?;
         let peak_bytes = gpu.ledger.peak() - before;
         let mut run = Self {
-            outcome: Rc::new(report(gpu, settings, &dims, &plan, timing, peak_bytes)),
+            outcome: Rc::new(report(gpu, settings, &dims, &plan, timing, held, peak_bytes)),
             measured,
             input: input.clone(),
             workspace,
@@ -474,21 +475,32 @@ fn warm_up(plan: &Plan) -> Plan {
     Plan { buffers: plan.buffers.clone(), passes: passes.map(|pass| Pass { groups: 1, ..pass.clone() }).collect() }
 }
 
-/// What a plan and its timing say, before anything is read back.
-fn report(gpu: &Gpu, settings: &Settings, dims: &Dims, plan: &Plan, timing: Timing, peak_bytes: u64) -> Outcome {
+/// The buffers of a plan, with the bytes that the device really gave.
+fn buffers(plan: &Plan, workspace: &Workspace) -> Vec<BufferReport> {
+    let report = |spec: &BufferSpec| {
+        let (shape, bytes) = (spec.shape.clone(), workspace.bytes(spec.name));
+        BufferReport { name: spec.name, shape, role: spec.role, bytes }
+    };
+    plan.buffers.iter().map(report).collect()
+}
+
+/// What a plan, its buffers and its timing say, before anything is read back.
+fn report(
+    gpu: &Gpu,
+    settings: &Settings,
+    dims: &Dims,
+    plan: &Plan,
+    timing: Timing,
+    mut buffers: Vec<BufferReport>,
+    peak_bytes: u64,
+) -> Outcome {
     let steps = plan.steps().into_iter().map(|total| StepReport {
         step: total.step,
         ms: timing.steps.iter().find(|(step, _)| *step == total.step).map(|(_, ms)| *ms),
         bytes: total.bytes,
         flops: total.flops,
     });
-    let held: u64 = plan.buffers.iter().map(BufferSpec::bytes).sum();
-    let mut buffers: Vec<BufferReport> = plan
-        .buffers
-        .iter()
-        .map(|spec| BufferReport { name: spec.name, shape: spec.shape.clone(), role: spec.role, bytes: spec.bytes() })
-        .collect();
-    let rest = peak_bytes.saturating_sub(held);
+    let rest = peak_bytes.saturating_sub(buffers.iter().map(|buffer| buffer.bytes).sum());
     buffers.push(BufferReport {
         name: "parameters and timestamps",
         shape: vec![rest],
@@ -547,9 +559,4 @@ impl Distance {
     fn relative(&self) -> f64 {
         if self.length > 0.0 { (self.apart / self.length).sqrt() } else { self.apart.sqrt() }
     }
-}
-
-/// True for a row that saw no key at all.
-pub fn saw_nothing(lse: f32) -> bool {
-    lse == EMPTY
 }

@@ -86,6 +86,13 @@ impl Lists {
         }
         sizes
     }
+
+    /// FNV-1a over all bucket numbers as little-endian words: equal on two devices that hashed alike.
+    pub fn checksum(&self) -> String {
+        let bytes = self.buckets.iter().flat_map(|bucket| bucket.to_le_bytes());
+        let sum = bytes.fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        format!("{sum:08x}")
+    }
 }
 
 /// The figures of a result. *Exact* means: same keys, scale, self rule and causal mask.

@@ -22,6 +22,13 @@ pub struct Limits {
 impl Limits {
     /// The least that every WebGPU device allows.
     pub const WEBGPU: Self = Self { binding: 128 << 20, buffer: 256 << 20 };
+    /// The most that is used of a binding: shaders number its words, and Metal its bytes, in 32 bits.
+    pub const NUMBERED: u64 = (1 << 32) - ALIGNMENT;
+
+    /// What a device says that it allows, as far as shaders can number it.
+    pub fn new(binding: u64, buffer: u64) -> Self {
+        Self { binding: binding.min(Self::NUMBERED), buffer }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

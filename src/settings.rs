@@ -305,9 +305,6 @@ impl Settings {
         if self.projected_len() > self.n {
             return wrong("k", self.projected_len().to_string(), format!("1 to n, here {}", self.n));
         }
-        if self.chunk_len() > MAX_N {
-            return wrong("chunk", self.chunk_len().to_string(), format!("1 to {MAX_N}"));
-        }
         if self.hash == Hash::Factorised && factorise(self.bucket_count()).is_none() {
             let buckets = self.bucket_count();
             return wrong("buckets", buckets.to_string(), "a multiple of 4 when the hash is factorised".to_owned());

@@ -98,6 +98,8 @@ pub enum Command {
     Set(Box<Settings>),
     /// Runs a method that was put off because it takes long.
     RunNow(Method),
+    /// Checks every step on this device.
+    Check,
     Cancel,
 }
 

@@ -1,6 +1,7 @@
 //! The result on the screen in sentences, for screen readers and for tests.
 
-use super::scene::{Missing, Scene};
+use super::job::Checked;
+use super::scene::{Missing, Scene, View};
 use super::text::{Text, fill};
 use super::views::format;
 use super::views::ticks::grouped;
@@ -15,6 +16,17 @@ pub fn method_name(method: Method) -> Text {
         Method::Lsh => Text::TabLsh,
         Method::Linformer => Text::TabLinformer,
         Method::Full | Method::FullRowwise | Method::FullMaterialized => Text::TabFull,
+    }
+}
+
+/// The name of a view on its tab.
+pub fn view_name(view: View) -> Text {
+    match view {
+        View::Buckets => Text::ViewBuckets,
+        View::Attention => Text::ViewAttention,
+        View::Result => Text::ViewResult,
+        View::Memory => Text::ViewMemory,
+        View::Compare => Text::TabCompare,
     }
 }
 
@@ -36,6 +48,12 @@ pub fn of_scene(scene: &Scene<'_>) -> String {
         sentences.push(fill(Text::SummaryLocked, &[&grouped(token.into())]));
     }
     sentences.join(" ")
+}
+
+/// What the check of the device found: the counts, and a line for each case that failed.
+pub fn of_check(checked: &Checked) -> String {
+    let counts = fill(Text::Checked, &[&checked.summary.passed.to_string(), &checked.summary.failed.to_string()]);
+    std::iter::once(counts).chain(checked.failures.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 
 fn why(missing: &Missing) -> String {
@@ -86,6 +104,7 @@ fn of_outcome(outcome: &Outcome) -> Vec<String> {
     };
     share(Text::SummaryRecall, figures.recall);
     share(Text::SummaryAccuracy, figures.accuracy);
+    sentences.extend(outcome.lists.as_ref().map(|lists| fill(Text::SummaryChecksum, &[&lists.checksum()])));
     sentences.extend(figures.sampled.map(|queries| fill(Text::SummarySampled, &[&grouped(queries.into())])));
     sentences.push(fill(
         Text::SummaryCost,

@@ -227,6 +227,10 @@ texts! {
     Running => "{0}: {1}",
     Starting => "starting",
     Answering => "{0}: details for this view",
+    Check => "Check this device",
+    CheckHelp => "Runs every step of the pipelines on this device against its twin in float64; you can cancel it.",
+    Checking => "Checking this device.",
+    Checked => "Check of this device: {0} passed, {1} failed.",
     Cancel => "Cancel",
     CancelHelp => "Stops what is running; the settings stay, and so does the last result.",
     Cancelled => "it was cancelled",
@@ -259,12 +263,14 @@ texts! {
     SummaryError => "Error {0} against exact attention.",
     SummaryRecall => "Recall {0}.",
     SummaryAccuracy => "Accuracy {0} on the second half.",
+    SummaryChecksum => "Checksum of the bucket numbers {0}.",
     SummarySampled => "Error and recall from {0} sampled queries.",
     SummaryCost => "{0}, {1} on {2}.",
     SummaryMissing => "{0}: no result; {1}.",
     SummarySoon => "being computed",
     SummaryPutOff => "put off, since it would take about {0}",
     SummaryOld => "A new result is being computed.",
+    SummaryView => "The view {0} is open.",
     SummaryLocked => "Token {0} is locked.",
     // --- what views share ---
     MethodFull => "Full attention",
@@ -598,6 +604,13 @@ texts! {
     CompareSmaller => "{0} holds {1} of the memory of full attention as it was computed here ({2}), at n = {3}.",
     CompareMatrix => "With its n × n matrix in memory full attention would hold {0}, by its plan.",
     CompareSoftware => "{0} computes on the CPU: times say little about a GPU.",
+}
+
+/// An error as a sentence.
+pub fn sentence(error: impl std::fmt::Display) -> String {
+    let words = error.to_string();
+    let mut letters = words.chars();
+    letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
 }
 
 /// Replaces the holes `{0}`, `{1}`, ... of a text.

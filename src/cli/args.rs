@@ -224,7 +224,7 @@ fn sentence(error: &Error) -> String {
         }
         (ErrorKind::InvalidSubcommand, _) => {
             let command = shown(said(ContextKind::InvalidSubcommand).unwrap_or_default());
-            format!("{command}: no such command; allowed are run, device, or none for the desktop app")
+            format!("{command}: no such command; allowed are run, device, verify, or none for the desktop app")
         }
         _ => {
             let text = error.render().to_string();

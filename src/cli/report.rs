@@ -2,7 +2,7 @@
 
 use crate::gpu::Gpu;
 use crate::gpu::run::Clock;
-use crate::outcome::Outcome;
+use crate::outcome::{Lists, Outcome};
 use crate::plan::bytes_in_words;
 use crate::presets::Preset;
 use crate::semantics::Choice;
@@ -42,6 +42,8 @@ struct RunJson<'a> {
     rounds: Option<u32>,
     buckets: Option<u32>,
     chunk: Option<u32>,
+    /// The same on every device that hashed alike.
+    buckets_checksum: Option<String>,
     k: Option<u32>,
     /// The settings that differ from the default, as in an address.
     settings: String,
@@ -119,6 +121,7 @@ pub fn run_json(outcome: &Outcome, files: &[PathBuf]) -> String {
         rounds: lists.map(|lists| lists.rounds),
         buckets: lists.map(|lists| lists.n_buckets),
         chunk: lists.map(|lists| lists.chunk_len),
+        buckets_checksum: lists.map(Lists::checksum),
         k: (settings.method == Method::Linformer).then(|| settings.projected_len()),
         settings: settings.to_query(),
         files,

@@ -150,6 +150,14 @@ impl Window {
     }
 }
 
+/// The plan of instruments. What the method's plan made before is found by name and keeps its role;
+/// whatever else they need, keys and key scales too, goes when they go.
+fn instruments(b: Builder) -> Result<Plan, Refusal> {
+    let mut plan = b.finish()?;
+    plan.buffers.iter_mut().for_each(|buffer| buffer.role = Role::Instrument);
+    Ok(plan)
+}
+
 /// What stands in a block of rows.
 struct Block<'a> {
     b: &'a mut Builder,
@@ -331,7 +339,7 @@ pub fn figures(dims: &Dims, measured: &Measured, sample: Sample, limits: Limits)
             }
         }
     }
-    b.finish()
+    instruments(b)
 }
 
 fn coverage_pass(block: &mut Block<'_>, rows: Rows, head: u32, lsh: &Lsh, top: BufferId) {
@@ -454,7 +462,7 @@ pub fn pairs(dims: &Dims, lsh: &Lsh, head: u32, window: Window, limits: Limits) 
             b.pass(Step::Measure, &attention_map::PAIRS, &params, &bindings, lsh.rounds * tiles, cost);
         }
     }
-    b.finish()
+    instruments(b)
 }
 
 /// Whose weights a row shows.
@@ -519,7 +527,7 @@ pub fn weights(
             block.b.pass(Step::Measure, &map_pixels::PIXELS, &params, &bindings, groups, cost);
         }
     }
-    b.finish()
+    instruments(b)
 }
 
 fn approximate_rows(block: &mut Block<'_>, rows: Rows, head: u32, lsh: &Lsh) {
@@ -573,5 +581,5 @@ pub fn strongest(dims: &Dims, measured: &Measured, head: u32, count: u32, limits
         let groups = rows.count.div_ceil(WORKGROUP);
         block.b.pass(Step::Measure, &top_attention::ATTEND, &params, &bindings, groups, (flops, bytes_of(&bindings)));
     }
-    b.finish()
+    instruments(b)
 }
