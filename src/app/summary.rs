@@ -26,6 +26,7 @@ pub fn view_name(view: View) -> Text {
         View::Attention => Text::ViewAttention,
         View::Result => Text::ViewResult,
         View::Memory => Text::ViewMemory,
+        View::Codes => Text::ViewCodes,
         View::Compare => Text::TabCompare,
     }
 }
