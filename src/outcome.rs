@@ -3,7 +3,7 @@
 use crate::gpu::run::Clock;
 use crate::plan::{Role, Step};
 use crate::problem::Dims;
-use crate::settings::Settings;
+use crate::settings::{Method, Settings};
 
 /// One method on one input.
 #[derive(Clone, Debug)]
@@ -28,6 +28,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The settings ask for LSH attention, and full attention ran, since one chunk holds every token.
+    pub fn is_short(&self) -> bool {
+        self.settings.method == Method::Lsh && self.settings.is_short()
+    }
+
     /// The output of one head, `[n_q, d_v]`; empty when there is no such head.
     pub fn head(&self, head: u32) -> &[f32] {
         let size = (self.dims.n_q * self.dims.d_v) as usize;
@@ -98,6 +103,15 @@ impl Lists {
         &list[start..start + n as usize]
     }
 
+    /// The chunk of each position `[n]` of one head and round.
+    pub fn chunk_of(&self, n: u32, head: u32, round: u32) -> Vec<u32> {
+        let mut chunk_of = vec![0; n as usize];
+        for (at, position) in self.of(&self.order, n, head, round).iter().enumerate() {
+            chunk_of[*position as usize] = at as u32 / self.chunk_len;
+        }
+        chunk_of
+    }
+
     /// Tokens in each bucket of one head and round.
     pub fn sizes(&self, n: u32, head: u32, round: u32) -> Vec<u32> {
         let mut sizes = vec![0; self.n_buckets as usize];
@@ -105,6 +119,13 @@ impl Lists {
             sizes[*bucket as usize] += 1;
         }
         sizes
+    }
+
+    /// FNV-1a over all bucket numbers as little-endian words: equal on two devices that hashed alike.
+    pub fn checksum(&self) -> String {
+        let bytes = self.buckets.iter().flat_map(|bucket| bucket.to_le_bytes());
+        let sum = bytes.fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        format!("{sum:08x}")
     }
 }
 

@@ -12,6 +12,10 @@ use crate::gpu::device;
 
 #[wasm_bindgen]
 extern "C" {
+    /// What the browser tells about its graphics adapter, which wgpu does not pass on.
+    #[wasm_bindgen(js_namespace = ["window", "attentionLab"], js_name = adapterName)]
+    pub fn adapter_name() -> String;
+
     /// Shows `text` in a banner over the page, below which the program goes on: a lost device, no memory, a broken shader.
     #[wasm_bindgen(js_namespace = ["window", "attentionLab"])]
     pub fn problem(text: &str);
@@ -53,6 +57,18 @@ pub fn mirror_summary(text: &str) {
         // A live region is read aloud whenever it is written.
         if summary.text_content().as_deref() != Some(text) {
             summary.set_text_content(Some(text));
+        }
+    }
+}
+
+/// Says whether something is being computed, in the canvas's `aria-busy`.
+pub fn mirror_busy(busy: bool) {
+    let document = web_sys::window().and_then(|window| window.document());
+    if let Some(canvas) = document.and_then(|document| document.get_element_by_id("canvas")) {
+        let (name, value) = ("aria-busy", if busy { "true" } else { "false" });
+        if canvas.get_attribute(name).as_deref() != Some(value) {
+            // A fixed and valid name cannot be refused.
+            let _ = canvas.set_attribute(name, value);
         }
     }
 }

@@ -218,6 +218,24 @@ fn run_again_goes_on_after_a_cancel() {
 }
 
 #[test]
+fn a_check_gives_way_to_new_settings_and_can_be_cancelled() {
+    let mut app = opened(small());
+    app.get_by_role_and_label(Role::Button, "Check this device").click();
+    step_until(&mut app, |app| app.query_by_role_and_label(Role::Button, "Cancel").is_some());
+    says(&app, "Checking this device.");
+    app.state_mut().set(Settings { n: 300, ..small() });
+    step_until(&mut app, |app| app.state().summary().contains("n = 300"));
+    says(&app, "Checking this device.");
+    step_until(&mut app, |app| app.query_by_role_and_label(Role::Button, "Cancel").is_some());
+    app.get_by_role_and_label(Role::Button, "Cancel").click();
+    app.step();
+    settle(&mut app);
+    says_not(&app, "Checking");
+    says_not(&app, "Cancelled.");
+    says(&app, "n = 300");
+}
+
+#[test]
 fn exact_attention_that_takes_long_waits_to_be_asked() {
     let mut app = opened(small());
     let long = Settings { n: 65_536, d: 128, arrangement: Arrangement::Repeated, method: Method::Full, ..small() };
@@ -247,8 +265,8 @@ fn a_rejected_command_is_told_and_the_device_can_be_opened_again() {
         mapped_at_creation: false,
     });
     app.run();
-    sees(&app, "the graphics device rejected a command");
-    says(&app, "the graphics device rejected a command");
+    sees(&app, "The graphics device rejected a command");
+    says(&app, "The graphics device rejected a command");
     // What there was stays on the screen.
     says(&app, "n = 256");
     app.get_by_label("Open the device again").click();
@@ -341,7 +359,7 @@ fn every_view_opens_in_both_themes_and_sizes() {
     ] {
         app.set_size(size.into());
         app.ctx.set_theme(theme);
-        for view in [View::Buckets, View::Attention, View::Result, View::Memory, View::Compare] {
+        for view in [View::Buckets, View::Attention, View::Result, View::Memory, View::Codes, View::Compare] {
             app.state_mut().obey(Command::Open(view));
             app.step();
             settle(&mut app);

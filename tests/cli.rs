@@ -57,6 +57,24 @@ fn refused(args: &[&str]) -> String {
     line
 }
 
+#[test]
+fn a_preset_is_the_rules_of_a_code() {
+    let flags = "--input clusters --d 16 --rounds 2 --chunk 32";
+    let [paper, face] = ["paper", "hugging-face"].map(|name| run(&format!("{flags} --n 256 --preset {name}")));
+    assert_eq!((&paper["preset"], &face["preset"]), (&"paper".into(), &"hugging-face".into()));
+    assert_eq!((&paper["path"], &face["path"]), (&"lsh".into(), &"lsh".into()));
+    assert!(number(&face, "pairs") > number(&paper, "pairs"));
+    let own = run(&format!("--same-bucket true {flags} --n 256 --preset hugging-face"));
+    assert!(own["preset"].is_null(), "other flags override");
+    assert!(number(&own, "pairs") < number(&face, "pairs"));
+    let short = run(&format!("{flags} --n 32 --preset hugging-face"));
+    assert_eq!((&short["path"], &short["buckets"]), (&"full".into(), &Value::Null));
+    let told = output(&format!("run {flags} --n 32 --preset hugging-face"));
+    assert!(String::from_utf8_lossy(&told.stdout).contains("full attention ran"));
+    let line = refused(&["run", "--preset", "trax"]);
+    assert_eq!(line, "--preset trax: allowed is paper, reformer-pytorch or hugging-face\n");
+}
+
 /// An empty folder of this test's own.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);

@@ -1,6 +1,7 @@
 //! Every kernel against its twin on a software adapter, and wrong twins of each that are caught.
 
 use attention_lab::check::{self, CaseResult};
+use attention_lab::gpu::run::Progress;
 use attention_lab::gpu::{Gpu, block_on};
 use attention_lab::semantics::flags;
 use attention_lab::steps::*;
@@ -18,7 +19,7 @@ fn every_case_passes() {
     let mut near = (0, 0);
     let summary = block_on(
         &gpu,
-        check::run_all(&gpu, |result: &CaseResult| {
+        check::run_all(&gpu, &Progress::default(), |result: &CaseResult| {
             println!("{result}");
             near = (near.0 + result.near_ties, near.1 + result.hashed);
             if !result.passed() {

@@ -8,6 +8,7 @@ const words = {
     "This browser does not offer WebGPU, on which all computation here runs. Use a current Chrome or Edge, Safari 26 or later, or Firefox 141 or later on Windows; in Chrome on Linux, first enable chrome://flags/#enable-unsafe-webgpu.",
   noAdapter:
     "This browser has WebGPU but gives it no graphics adapter. Turn on graphics acceleration in the browser's settings and restart it; if that is not enough, update the graphics driver or, in Chrome, enable chrome://flags/#enable-unsafe-webgpu.",
+  adapter: "this browser's adapter",
   checking: "Looking for a graphics adapter\u2026",
   downloading: (received, total) =>
     `Fetching the program: ${megabytes(received)}${total ? ` of ${megabytes(total)}` : ""} MB`,
@@ -26,6 +27,7 @@ const element = (id) => document.getElementById(id);
 const say = (text) => (element("status").textContent = text);
 
 let ended = false;
+let adapter = null;
 
 /** The first line of an error, without what wasm-bindgen puts around it; all of it goes to the console. */
 function brief(error) {
@@ -53,6 +55,11 @@ window.attentionLab = {
     element("problem").textContent = text;
     element("banner").hidden = false;
   },
+  /** What is known of the graphics adapter. */
+  adapterName: () =>
+    adapter?.info?.description ||
+    [adapter?.info?.vendor, adapter?.info?.architecture].filter(Boolean).join(" ") ||
+    words.adapter,
   /** Ends the program with the message of its panic. */
   stop: (reason) => end(words.stopped(reason)),
 };
@@ -62,7 +69,8 @@ async function obstacle() {
   if (!window.isSecureContext) return words.insecure;
   if (!navigator.gpu) return words.noWebGpu;
   try {
-    return (await navigator.gpu.requestAdapter()) ? null : words.noAdapter;
+    adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+    return adapter ? null : words.noAdapter;
   } catch {
     return words.noAdapter;
   }

@@ -2,6 +2,15 @@
 
 use crate::settings::{Settings, SettingsError};
 
+/// What the address asks for.
+pub struct Told {
+    /// The defaults when it cannot be understood.
+    pub settings: Settings,
+    pub error: Option<SettingsError>,
+    /// `check` or `check=1`: the device is to be checked at once.
+    pub check: bool,
+}
+
 /// The settings that stand in the address.
 pub struct Address {
     #[cfg(target_arch = "wasm32")]
@@ -9,22 +18,23 @@ pub struct Address {
 }
 
 impl Address {
-    /// What the address asks for, or the defaults; `n` where it says no length.
-    ///
-    /// With an address that cannot be understood come the defaults and the error.
-    pub fn read(n: u32) -> (Self, Settings, Option<SettingsError>) {
+    /// Reads the address; `n` where it says no length.
+    pub fn read(n: u32) -> (Self, Told) {
         let default = Settings { n, ..Settings::default() };
         #[cfg(target_arch = "wasm32")]
         {
+            let query = crate::web::query();
+            let (checks, others): (Vec<&str>, Vec<&str>) =
+                query.split('&').partition(|pair| matches!(*pair, "check" | "check=1"));
             // A length in the address stands behind this one and wins.
-            let (settings, error) = match Settings::from_query(&format!("n={n}&{}", crate::web::query())) {
+            let (settings, error) = match Settings::from_query(&format!("n={n}&{}", others.join("&"))) {
                 Ok(settings) => (settings, None),
                 Err(error) => (default, Some(error)),
             };
-            (Self { held: settings.clone() }, settings, error)
+            (Self { held: settings.clone() }, Told { settings, error, check: !checks.is_empty() })
         }
         #[cfg(not(target_arch = "wasm32"))]
-        (Self {}, default, None)
+        (Self {}, Told { settings: default, error: None, check: false })
     }
 
     /// Follows the settings, once no slider is being dragged. The length always stands in it, since

@@ -4,6 +4,7 @@ use super::background::Background;
 use super::files;
 use super::scene::{Answer, Question};
 use super::text::{Text, fill};
+use crate::check;
 use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::inputs::{self, Input, Picture};
@@ -17,16 +18,26 @@ pub enum Job {
     Build,
     Run(Method),
     Ask(Question),
+    Check,
 }
 
 /// An input, and the picture that it was made of; or why there is none.
 pub type Built = Result<(Input, Option<Rc<Picture>>), String>;
+
+/// What the check of the device found.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    pub summary: check::Summary,
+    /// One line for each case that failed.
+    pub failures: Vec<String>,
+}
 
 /// What a job gave.
 pub enum Done {
     Built(Box<Built>),
     Ran(Box<Result<Run, LabError>>),
     Answered(Result<Answer, LabError>),
+    Checked(Checked),
 }
 
 pub struct Task {
@@ -89,6 +100,22 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
         Question::Strongest { head, count } => {
             Answer::Strongest(Rc::new(run.strongest(gpu, head, count, progress).await?))
         }
+        Question::Under { preset } => Answer::Under(run.under(gpu, preset, progress).await?),
+        Question::LastToken => Answer::LastToken(Rc::new(run.moved(gpu, progress).await?)),
+        Question::SeparateKeys => Answer::SeparateKeys(run.separate_keys(gpu, progress).await?.map(Rc::new)),
+        Question::ByRounds => Answer::ByRounds(run.by_rounds(gpu, progress).await?.map(Rc::new)),
         Question::Accuracy { rounds } => Answer::Accuracy(run.accuracy(gpu, rounds, progress).await?),
     })
+}
+
+/// Runs every step of the pipelines against its twin.
+pub async fn check(gpu: &Gpu, progress: &Progress) -> Checked {
+    let mut failures = Vec::new();
+    let report = |result: &check::CaseResult| {
+        if !result.passed() {
+            failures.push(result.to_string());
+        }
+    };
+    let summary = check::run_all(gpu, progress, report).await;
+    Checked { summary, failures }
 }

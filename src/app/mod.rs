@@ -14,7 +14,7 @@ mod summary;
 pub mod text;
 pub mod views;
 
-use crate::gpu::{Fault, Gpu};
+use crate::gpu::Gpu;
 use crate::inputs::Picture;
 use crate::settings::{InputKind, KEYS, Sample, Settings, SettingsError};
 use address::Address;
@@ -24,7 +24,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use text::{Text, fill};
-use views::{attention, buckets, compare, memory, result};
+use views::{attention, buckets, codes, compare, memory, result};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -65,6 +65,7 @@ struct Views {
     attention: attention::State,
     result: result::State,
     memory: memory::State,
+    codes: codes::State,
     compare: compare::State,
 }
 
@@ -85,13 +86,16 @@ impl App {
         let gpu = render_state.as_ref().map(open);
         let software = gpu.as_ref().is_some_and(Gpu::is_software);
         let n = if software { SOFTWARE_N } else { Settings::default().n };
-        let (address, told, error) = Address::read(n);
-        let notice = error.map(|error| worded(Text::BadAddress, &error));
-        let settings = settings.unwrap_or(told);
+        let (address, told) = Address::read(n);
+        let notice = told.error.map(|error| worded(Text::BadAddress, &error));
+        let settings = settings.unwrap_or(told.settings);
         let session = gpu.ok_or_else(|| Text::NoDevice.get().to_owned()).map(|gpu| {
             let mut session = Session::new(gpu, settings.clone(), &cc.egui_ctx);
             if let Some(picture) = picture {
                 session.open(picture);
+            }
+            if told.check {
+                session.check();
             }
             session
         });
@@ -144,6 +148,7 @@ impl App {
             Command::Open(view) => self.open(view),
             Command::Set(settings) => self.set(*settings),
             Command::RunNow(method) => self.with_session(|session| session.run_now(method)),
+            Command::Check => self.with_session(Session::check),
             Command::Cancel => self.with_session(Session::cancel),
             // Gathered for the whole frame.
             Command::Ask(_) => {}
@@ -208,7 +213,7 @@ impl App {
         let mut works = false;
         if let Ok(session) = &mut self.session {
             session.ask(&asked);
-            works = session.has_work();
+            works = session.wants_frame();
         }
         // What changed is seen in all views, and the worker goes on, in the next frame.
         if acted || works || hovered != self.hovered {
@@ -248,8 +253,10 @@ impl App {
         match &self.session {
             Err(why) => said.push(why.clone()),
             Ok(session) => {
-                said.extend(session.fault().map(Fault::to_string));
+                said.extend(session.fault().map(text::sentence));
                 said.extend(session.failure().map(str::to_owned));
+                said.extend(session.is_checking().then(|| Text::Checking.get().to_owned()));
+                said.extend(session.checked().map(summary::of_check));
                 let answer = |_| None;
                 let scene = session.scene(&answer);
                 match (session.stands(), &scene) {
@@ -259,8 +266,11 @@ impl App {
                     (Stands::Done | Stands::Failed, _) => {}
                 }
                 said.extend(scene.map(|scene| summary::of_scene(&self.dressed(scene))));
+                said.push(fill(Text::SummaryView, &[summary::view_name(self.view).get()]));
             }
         }
+        #[cfg(target_arch = "wasm32")]
+        crate::web::mirror_busy(self.is_busy());
         let summary = said.join(" ");
         if summary != self.summary {
             #[cfg(target_arch = "wasm32")]
@@ -285,7 +295,11 @@ impl App {
 }
 
 fn open(state: &egui_wgpu::RenderState) -> Gpu {
-    Gpu::new(&state.adapter, state.device.clone(), state.queue.clone())
+    let gpu = Gpu::new(&state.adapter, state.device.clone(), state.queue.clone());
+    // Through wgpu a browser does not name it.
+    #[cfg(target_arch = "wasm32")]
+    let gpu = gpu.named(crate::web::adapter_name());
+    gpu
 }
 
 fn worded(text: Text, error: &SettingsError) -> String {
@@ -304,8 +318,11 @@ impl eframe::App for App {
             }
             if let Some(fault) = session.fault().filter(|_| healthy) {
                 log::error!("{fault}");
+                // The canvas may show nothing any more.
                 #[cfg(target_arch = "wasm32")]
-                crate::web::problem(&fault.to_string());
+                if !matches!(fault, crate::gpu::Fault::OutOfMemory(_)) {
+                    crate::web::problem(&text::sentence(fault));
+                }
             }
         }
         self.address.write(&self.settings, ctx);

@@ -5,9 +5,9 @@ use super::job::Job;
 use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
 use super::stage::family;
-use super::text::{Text, fill};
+use super::text::{self, Text, fill};
 use super::views::ticks::grouped;
-use super::views::{attention, buckets, compare, format, memory, result};
+use super::views::{attention, buckets, codes, compare, format, memory, result};
 use super::{App, controls, files, open, strip, summary, worded};
 use crate::gpu::Fault;
 use crate::gpu::run::Clock;
@@ -27,12 +27,14 @@ impl App {
         if ui.available_width() < NARROW {
             Panel::top("head").show(ui, |ui| {
                 ui.add_space(4.0);
-                self.folding_controls(ui);
+                self.folding_controls(ui, commands);
                 ui.separator();
                 self.head(ui, commands);
             });
         } else {
             Panel::left("controls").default_size(280.0).size_range(240.0..=400.0).show(ui, |ui| {
+                let foot = Panel::bottom("check").frame(egui::Frame::NONE).show_separator_line(false);
+                foot.show(ui, |ui| self.check_button(ui, commands));
                 ui.add_space(6.0);
                 ui.heading(Text::AppName.get());
                 ui.add_space(4.0);
@@ -66,7 +68,15 @@ impl App {
         self.set(settings);
     }
 
-    fn folding_controls(&mut self, ui: &mut Ui) {
+    fn check_button(&self, ui: &mut Ui, commands: &mut Vec<Command>) {
+        let idle = self.session.as_ref().is_ok_and(|session| session.fault().is_none() && !session.is_checking());
+        let button = ui.add_enabled(idle, Button::new(Text::Check.get()));
+        if button.on_hover_text(Text::CheckHelp.get()).clicked() {
+            commands.push(Command::Check);
+        }
+    }
+
+    fn folding_controls(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
         let folded = [
             grouped(self.settings.n.into()),
             self.settings.rounds.to_string(),
@@ -83,7 +93,10 @@ impl App {
         });
         if self.unfolded {
             let height = ui.ctx().content_rect().height() * 0.5;
-            ScrollArea::vertical().id_salt("folding").max_height(height).show(ui, |ui| self.controls(ui));
+            ScrollArea::vertical().id_salt("folding").max_height(height).show(ui, |ui| {
+                self.controls(ui);
+                self.check_button(ui, commands);
+            });
         }
     }
 
@@ -114,6 +127,7 @@ impl App {
                 (View::Attention, Text::ViewAttention, Text::ViewAttentionHelp),
                 (View::Result, Text::ViewResult, Text::ViewResultHelp),
                 (View::Memory, Text::ViewMemory, Text::ViewMemoryHelp),
+                (View::Codes, Text::ViewCodes, Text::ViewCodesHelp),
             ] {
                 if ui.selectable_label(self.view == view, name.get()).on_hover_text(help.get()).clicked() {
                     self.open(view);
@@ -182,6 +196,7 @@ impl App {
                 fill(Text::Running, &[summary::method_name(method).get(), step.get()])
             }
             Job::Ask(_) => fill(Text::Answering, &[summary::method_name(self.settings.method).get()]),
+            Job::Check => Text::Checking.get().to_owned(),
         }
     }
 
@@ -203,6 +218,13 @@ impl App {
         let Ok(session) = &mut self.session else { return };
         if let Some(why) = session.failure() {
             alarm(ui, why, None);
+        }
+        if let Some(checked) = session.checked() {
+            let (words, close) = (summary::of_check(checked), Some((Text::Close, Text::CloseHelp)));
+            let say = if checked.failures.is_empty() { remark } else { alarm };
+            if say(ui, &words, close) {
+                session.forget_check();
+            }
         }
         let answer = |_| None;
         let shown = session.scene(&answer).map(|scene| (scene.settings.n, scene.current().err().cloned()));
@@ -233,8 +255,8 @@ impl App {
         let lost = matches!(fault, Fault::Lost(_) | Fault::NoAdapter(_));
         if lost {
             let advice = if cfg!(target_arch = "wasm32") { Text::Reload } else { Text::Restart };
-            alarm(ui, &format!("{fault}. {}", advice.get()), None);
-        } else if alarm(ui, &fault.to_string(), Some((Text::TryAgain, Text::TryAgainHelp)))
+            alarm(ui, &format!("{} {}", text::sentence(fault), advice.get()), None);
+        } else if alarm(ui, &text::sentence(fault), Some((Text::TryAgain, Text::TryAgainHelp)))
             && let Some(gpu) = self.render_state.as_ref().map(open)
         {
             self.with_session(|session| session.reopen(gpu));
@@ -257,6 +279,7 @@ impl App {
                 View::Attention => attention::show(ui, &scene, &mut self.views.attention, commands),
                 View::Result => result::show(ui, &scene, &mut self.views.result, commands),
                 View::Memory => memory::show(ui, &scene, &mut self.views.memory, commands),
+                View::Codes => codes::show(ui, &scene, &mut self.views.codes, commands),
                 View::Compare => compare::show(ui, &scene, &mut self.views.compare, commands),
             }
         });

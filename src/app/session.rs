@@ -6,7 +6,7 @@
 //! screen has its outcome.
 
 use super::background::Background;
-use super::job::{Berth, Built, Done, Job, Task, answer, build};
+use super::job::{Berth, Built, Checked, Done, Job, Task, answer, build, check};
 use super::scene::{Answer, Missing, Question, Scene};
 use super::stage::{FAMILIES, Stage, Subject, family, input_key, key, slot, soon};
 use super::text::Text;
@@ -26,8 +26,9 @@ const PUT_OFF_MS: f64 = 3000.0;
 const SETTLE: Duration = Duration::from_millis(60);
 /// A frame gives the worker about this long.
 const FRAME: Duration = Duration::from_millis(8);
-/// On the page, progress is drawn this often.
+/// On the page, progress is drawn this often; where a frame is computed on the CPU, it takes the work's time.
 const PROGRESS: Duration = Duration::from_millis(250);
+const SOFTWARE_PROGRESS: Duration = Duration::from_millis(1000);
 /// Answers kept for a view that asks again.
 const KEPT_ANSWERS: usize = 32;
 
@@ -47,6 +48,13 @@ pub enum Again {
     Never,
     NextFrame,
     After(Duration),
+}
+
+/// The check of the device.
+enum Check {
+    /// Waits for its turn or runs. New settings go first, and then it starts over.
+    Asked,
+    Done(Checked),
 }
 
 pub struct Session {
@@ -74,16 +82,24 @@ pub struct Session {
     answered: Option<Subject>,
     /// Runs although it takes long.
     forced: Option<Settings>,
+    check: Option<Check>,
     cancelled: bool,
     cancelled_slot: Missing,
     failure: Option<String>,
     fault: Option<Fault>,
 }
 
+/// A device whose faults are told even when nothing runs.
+fn watched(gpu: Gpu, ctx: &egui::Context) -> Rc<Gpu> {
+    let ctx = ctx.clone();
+    gpu.wake_on_fault(move || ctx.request_repaint());
+    Rc::new(gpu)
+}
+
 impl Session {
     pub fn new(gpu: Gpu, settings: Settings, ctx: &egui::Context) -> Self {
         let mut session = Self {
-            gpu: Rc::new(gpu),
+            gpu: watched(gpu, ctx),
             ctx: ctx.clone(),
             shown: None,
             next: None,
@@ -99,6 +115,7 @@ impl Session {
             answers: Vec::new(),
             answered: None,
             forced: None,
+            check: None,
             cancelled: false,
             cancelled_slot: Missing::Failed(Text::Cancelled.get().to_owned()),
             failure: None,
@@ -155,6 +172,11 @@ impl Session {
         self.task = None;
         self.failure = None;
         self.cancelled = false;
+        // Other settings may fit.
+        if matches!(self.fault, Some(Fault::OutOfMemory(_))) {
+            self.gpu.forget_shortage();
+            self.fault = None;
+        }
         self.next = Some(stage);
         self.settle();
     }
@@ -184,8 +206,32 @@ impl Session {
     pub fn cancel(&mut self) {
         match self.task.take().map(|task| task.job) {
             Some(Job::Ask(question)) => self.keep(question, Answer::Failed(Text::Cancelled.get().to_owned())),
+            Some(Job::Check) => self.check = None,
             _ => self.cancelled = true,
         }
+    }
+
+    /// Checks every step on this device, once the newest settings have their result.
+    pub fn check(&mut self) {
+        // It goes before the other methods.
+        self.task = None;
+        self.check = Some(Check::Asked);
+        self.resume();
+    }
+
+    /// True until the check that was asked for is done.
+    pub fn is_checking(&self) -> bool {
+        matches!(self.check, Some(Check::Asked))
+    }
+
+    /// What the last check found.
+    pub fn checked(&self) -> Option<&Checked> {
+        if let Some(Check::Done(checked)) = &self.check { Some(checked) } else { None }
+    }
+
+    /// Forgets what the last check found.
+    pub fn forget_check(&mut self) {
+        self.check = None;
     }
 
     /// Goes on after [`Session::cancel`].
@@ -199,7 +245,7 @@ impl Session {
         self.task = None;
         self.berth.moor(None);
         self.berthed = None;
-        self.gpu = Rc::new(gpu);
+        self.gpu = watched(gpu, &self.ctx);
         self.fault = None;
         if let Some(stage) = self.target_mut() {
             for slot in stage.slots.iter_mut().filter(|slot| slot.is_err()) {
@@ -293,6 +339,11 @@ impl Session {
         self.fault.is_none() && (self.task.is_some() || self.choose().is_some())
     }
 
+    /// True when [`Session::poll`] should be called in the next frame: the browser goes on by itself with what runs.
+    pub fn wants_frame(&self) -> bool {
+        self.has_work() && !(cfg!(target_arch = "wasm32") && self.task.is_some())
+    }
+
     /// Does a frame's share of the work.
     pub fn poll(&mut self) -> Again {
         let begun = Instant::now();
@@ -323,7 +374,11 @@ impl Session {
                     self.finish(job, done);
                 }
                 // The browser goes on by itself; the progress is drawn now and then.
-                None if cfg!(target_arch = "wasm32") => return Again::After(PROGRESS),
+                None if cfg!(target_arch = "wasm32") => {
+                    let first = self.busy_since.is_none_or(|since| since.elapsed() < PROGRESS);
+                    let seldom = self.gpu.is_software() && !first;
+                    return Again::After(if seldom { SOFTWARE_PROGRESS } else { PROGRESS });
+                }
                 None => {
                     // Waits for the device, but never longer than the frame has.
                     let timeout = FRAME.saturating_sub(begun.elapsed());
@@ -341,11 +396,16 @@ impl Session {
         let target = self.target()?;
         let current = family(target.settings.method);
         if !self.cancelled {
-            if target.input.is_none() {
-                return self.failure.is_none().then_some(Job::Build);
+            if target.input.is_none() && self.failure.is_none() {
+                return Some(Job::Build);
             }
+            let soon = |method: Method| matches!(target.slots[slot(method)], Err(Missing::Soon));
+            if self.is_checking() && (target.input.is_none() || !soon(current)) {
+                return Some(Job::Check);
+            }
+            target.input.as_ref()?;
             let mut order = std::iter::once(current).chain(FAMILIES.into_iter().filter(|method| *method != current));
-            if let Some(method) = order.find(|method| matches!(target.slots[slot(*method)], Err(Missing::Soon))) {
+            if let Some(method) = order.find(|method| soon(*method)) {
                 return Some(Job::Run(method));
             }
         }
@@ -384,6 +444,7 @@ impl Session {
                     Done::Answered(answer(run, &gpu, question, &shared).await)
                 })
             }
+            Job::Check => Box::pin(async move { Done::Checked(check(&gpu, &shared).await) }),
         };
         self.busy_since.get_or_insert_with(Instant::now);
         self.task = Some(Task { job, work: Background::new(future, &self.ctx), progress });
@@ -404,6 +465,7 @@ impl Session {
                 let answer = result.unwrap_or_else(|error| Answer::Failed(self.told(error)));
                 self.keep(question, answer);
             }
+            (_, Done::Checked(checked)) => self.check = Some(Check::Done(checked)),
             _ => {}
         }
         self.settle();

@@ -77,6 +77,8 @@ pub fn key(settings: &Settings, method: Method, full_way: Method) -> Settings {
             rounds: settings.rounds,
             buckets: settings.buckets,
             chunk: settings.chunk,
+            bucket_rule: settings.bucket_rule,
+            short: settings.short,
             hash: settings.hash,
             rotations_per_head: settings.rotations_per_head,
             semantics: settings.semantics,

@@ -1,11 +1,13 @@
 //! The result on the screen in sentences, for screen readers and for tests.
 
-use super::scene::{Missing, Scene};
+use super::job::Checked;
+use super::scene::{Missing, Scene, View};
 use super::text::{Text, fill};
 use super::views::format;
 use super::views::ticks::grouped;
 use crate::outcome::Outcome;
 use crate::plan::bytes_in_words;
+use crate::presets::Preset;
 use crate::settings::{InputKind, Method};
 
 /// The name of a method on its tab.
@@ -14,6 +16,18 @@ pub fn method_name(method: Method) -> Text {
         Method::Lsh => Text::TabLsh,
         Method::Linformer => Text::TabLinformer,
         Method::Full | Method::FullRowwise | Method::FullMaterialized => Text::TabFull,
+    }
+}
+
+/// The name of a view on its tab.
+pub fn view_name(view: View) -> Text {
+    match view {
+        View::Buckets => Text::ViewBuckets,
+        View::Attention => Text::ViewAttention,
+        View::Result => Text::ViewResult,
+        View::Memory => Text::ViewMemory,
+        View::Codes => Text::ViewCodes,
+        View::Compare => Text::TabCompare,
     }
 }
 
@@ -37,6 +51,12 @@ pub fn of_scene(scene: &Scene<'_>) -> String {
     sentences.join(" ")
 }
 
+/// What the check of the device found: the counts, and a line for each case that failed.
+pub fn of_check(checked: &Checked) -> String {
+    let counts = fill(Text::Checked, &[&checked.summary.passed.to_string(), &checked.summary.failed.to_string()]);
+    std::iter::once(counts).chain(checked.failures.iter().cloned()).collect::<Vec<_>>().join("\n")
+}
+
 fn why(missing: &Missing) -> String {
     match missing {
         Missing::Soon => Text::SummarySoon.get().to_owned(),
@@ -58,6 +78,9 @@ fn of_outcome(outcome: &Outcome) -> Vec<String> {
         ],
     )];
     match settings.method {
+        Method::Lsh if outcome.is_short() => {
+            sentences.push(fill(Text::SummaryShort, &[&grouped(settings.chunk_len().into())]));
+        }
         Method::Lsh => sentences.push(fill(
             Text::SummaryLsh,
             &[
@@ -71,6 +94,9 @@ fn of_outcome(outcome: &Outcome) -> Vec<String> {
         }
         _ => {}
     }
+    if settings.method == Method::Lsh {
+        sentences.extend(Preset::of(settings).map(|preset| fill(Text::SummaryPreset, &[preset.title])));
+    }
     let counted = if settings.method == Method::Linformer { Text::SummaryProducts } else { Text::SummaryPairs };
     sentences.push(fill(counted, &[&grouped(figures.pairs), &format::percent(figures.share)]));
     sentences.push(fill(Text::SummaryError, &[&format::percent(figures.error)]));
@@ -79,6 +105,7 @@ fn of_outcome(outcome: &Outcome) -> Vec<String> {
     };
     share(Text::SummaryRecall, figures.recall);
     share(Text::SummaryAccuracy, figures.accuracy);
+    sentences.extend(outcome.lists.as_ref().map(|lists| fill(Text::SummaryChecksum, &[&lists.checksum()])));
     sentences.extend(figures.sampled.map(|queries| fill(Text::SummarySampled, &[&grouped(queries.into())])));
     sentences.push(fill(
         Text::SummaryCost,

@@ -74,13 +74,16 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Runs every case and tells each result as it comes.
-pub async fn run_all(gpu: &Gpu, mut report: impl FnMut(&CaseResult)) -> Summary {
+/// Runs every case and tells each result as it comes; the progress counts cases.
+pub async fn run_all(gpu: &Gpu, progress: &Progress, mut report: impl FnMut(&CaseResult)) -> Summary {
     let mut summary = Summary::default();
-    for case in cases() {
+    let cases = cases();
+    progress.total.set(cases.len() as f64);
+    for case in cases {
         let result = run_case(gpu, &case, None).await;
         report(&result);
         *(if result.passed() { &mut summary.passed } else { &mut summary.failed }) += 1;
+        progress.done.set(progress.done.get() + 1.0);
     }
     summary
 }

@@ -2,8 +2,9 @@
 
 use crate::gpu::Gpu;
 use crate::gpu::run::Clock;
-use crate::outcome::Outcome;
+use crate::outcome::{Lists, Outcome};
 use crate::plan::{bytes_in_words, grouped};
+use crate::presets::Preset;
 use crate::semantics::Choice;
 use crate::settings::{InputKind, Method};
 use crate::verify::{Totals, Verdict};
@@ -29,6 +30,10 @@ struct RunJson<'a> {
     peak_bytes: u64,
     steps: Vec<StepJson>,
     buffers: Vec<BufferJson<'a>>,
+    /// What ran: `lsh` or, for a short sequence, `full`; null for the other methods.
+    path: Option<&'static str>,
+    /// The preset whose rules the settings have.
+    preset: Option<&'static str>,
     visits: u64,
     error_plain: f64,
     /// Queries behind error, recall and mass when not all.
@@ -37,6 +42,8 @@ struct RunJson<'a> {
     rounds: Option<u32>,
     buckets: Option<u32>,
     chunk: Option<u32>,
+    /// The same on every device that hashed alike.
+    buckets_checksum: Option<String>,
     k: Option<u32>,
     /// The settings that differ from the default, as in an address.
     settings: String,
@@ -105,6 +112,8 @@ pub fn run_json(outcome: &Outcome, files: &[PathBuf]) -> String {
         peak_bytes: outcome.peak_bytes,
         steps: steps.collect(),
         buffers: buffers.collect(),
+        path: (settings.method == Method::Lsh).then(|| if outcome.is_short() { "full" } else { "lsh" }),
+        preset: Preset::of(settings).map(|preset| preset.name),
         visits: figures.visits,
         error_plain: figures.error_plain,
         sampled: figures.sampled,
@@ -112,6 +121,7 @@ pub fn run_json(outcome: &Outcome, files: &[PathBuf]) -> String {
         rounds: lists.map(|lists| lists.rounds),
         buckets: lists.map(|lists| lists.n_buckets),
         chunk: lists.map(|lists| lists.chunk_len),
+        buckets_checksum: lists.map(Lists::checksum),
         k: (settings.method == Method::Linformer).then(|| settings.projected_len()),
         settings: settings.to_query(),
         files,
@@ -169,6 +179,9 @@ pub fn run_words(outcome: &Outcome, files: &[PathBuf]) -> String {
         }
         (None, Method::Linformer) => {
             format!("{method}, k {}, E and F {}", settings.projected_len(), settings.projection.spelling())
+        }
+        (None, _) if outcome.is_short() => {
+            format!("{method}, but full attention ran: n is at most the chunk length {}", settings.chunk_len())
         }
         (None, _) => method.to_owned(),
     };

@@ -45,6 +45,25 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+#[derive(Default)]
+struct Faults {
+    first: Option<Fault>,
+    /// Called at each.
+    wake: Option<Box<dyn Fn() + Send>>,
+}
+
+/// The first fault stands, but a loss explains whatever else went wrong.
+fn keep(faults: &Mutex<Faults>, new: Fault) {
+    let Ok(mut faults) = faults.lock() else { return };
+    let lost = matches!(faults.first, Some(Fault::Lost(_)));
+    if faults.first.is_none() || !lost && matches!(new, Fault::Lost(_)) {
+        faults.first = Some(new);
+    }
+    if let Some(wake) = &faults.wake {
+        wake();
+    }
+}
+
 /// An open device with everything that is kept between runs.
 pub struct Gpu {
     pub device: wgpu::Device,
@@ -57,7 +76,7 @@ pub struct Gpu {
     timestamp_period: Option<f32>,
     /// Operations and bytes a millisecond that the last slices reached.
     pace: Cell<f64>,
-    fault: Arc<Mutex<Option<Fault>>>,
+    faults: Arc<Mutex<Faults>>,
     /// Workgroups of one dispatch at most.
     dispatch: Cell<u32>,
     /// When set, new buffers are filled with this word, so that a test tells "not written" from 0.
@@ -67,21 +86,12 @@ pub struct Gpu {
 impl Gpu {
     /// Takes over an open device and installs the handlers of lost devices and uncaught errors.
     pub fn new(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Self {
-        let fault = Arc::new(Mutex::new(None));
-        // The first fault stands, but a loss explains whatever else went wrong.
-        let keep = |fault: &Arc<Mutex<Option<Fault>>>, new: Fault| {
-            if let Ok(mut slot) = fault.lock() {
-                let lost = matches!(*slot, Some(Fault::Lost(_)));
-                if slot.is_none() || !lost && matches!(new, Fault::Lost(_)) {
-                    *slot = Some(new);
-                }
-            }
-        };
-        let slot = fault.clone();
+        let faults = Arc::new(Mutex::new(Faults::default()));
+        let slot = faults.clone();
         device.set_device_lost_callback(move |reason, message| {
             keep(&slot, Fault::Lost(if message.is_empty() { format!("{reason:?}") } else { message }));
         });
-        let slot = fault.clone();
+        let slot = faults.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| keep(&slot, fault_of(error, "a buffer"))));
         let limits = device.limits();
         let timestamps = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
@@ -92,7 +102,7 @@ impl Gpu {
             pipelines: Pipelines::default(),
             timestamp_period: timestamps.then(|| queue.get_timestamp_period()),
             pace: Cell::new(1e5),
-            fault,
+            faults,
             dispatch: Cell::new(run::DISPATCH_GROUPS),
             poison: Cell::new(None),
             device,
@@ -114,6 +124,12 @@ impl Gpu {
         Ok(Self::new(&adapter, device, queue))
     }
 
+    /// With another name of the adapter.
+    pub fn named(mut self, name: String) -> Self {
+        self.info.name = name;
+        self
+    }
+
     /// True for an adapter that computes on the CPU.
     pub fn is_software(&self) -> bool {
         self.info.device_type == wgpu::DeviceType::Cpu || self.info.name.contains("SwiftShader")
@@ -123,9 +139,16 @@ impl Gpu {
         self.timestamp_period.is_some()
     }
 
+    /// Has `wake` called when something goes wrong, so that an idle program says so.
+    pub fn wake_on_fault(&self, wake: impl Fn() + Send + 'static) {
+        if let Ok(mut faults) = self.faults.lock() {
+            faults.wake = Some(Box::new(wake));
+        }
+    }
+
     /// The first thing that went wrong, if any; the device is of no further use after a loss.
     pub fn fault(&self) -> Option<Fault> {
-        let held = || self.fault.lock().ok().and_then(|slot| slot.clone());
+        let held = || self.faults.lock().ok().and_then(|faults| faults.first.clone());
         let fault = held();
         #[cfg(not(target_arch = "wasm32"))]
         if matches!(fault, Some(Fault::Rejected(_))) {
@@ -135,6 +158,13 @@ impl Gpu {
             return held();
         }
         fault
+    }
+
+    /// Goes on after memory ran out, which the device survives: what is asked for next may fit.
+    pub fn forget_shortage(&self) {
+        if let Ok(mut faults) = self.faults.lock() {
+            faults.first.take_if(|fault| matches!(fault, Fault::OutOfMemory(_)));
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), Fault> {
@@ -156,7 +186,8 @@ impl Gpu {
 pub(crate) fn fault_of(error: wgpu::Error, what: &str) -> Fault {
     match error {
         wgpu::Error::OutOfMemory { .. } => Fault::OutOfMemory(what.to_owned()),
-        other => Fault::Rejected(other.to_string()),
+        // On one line, which a report of several is not.
+        other => Fault::Rejected(other.to_string().split_whitespace().collect::<Vec<_>>().join(" ")),
     }
 }
 

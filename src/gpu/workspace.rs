@@ -50,6 +50,7 @@ impl Workspace {
     /// # Errors
     /// When the device has no memory left or is lost.
     pub async fn prepare(&mut self, gpu: &Gpu, plan: &Plan, problem: &Problem) -> Result<(), Fault> {
+        let mut made = Vec::new();
         for spec in &plan.buffers {
             // An instrument may be asked for again in another size, even one that is padded to the same bytes.
             let stale = self.buffers.get(spec.name).is_some_and(|(held, _)| !held.lies_like(spec));
@@ -60,17 +61,21 @@ impl Workspace {
                 let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
                 let usage = Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST;
                 let allocation = gpu.ledger.create(&gpu.device, spec.name, spec.bytes(), usage);
-                if let Some(error) = scope.pop().await {
-                    return Err(fault_of(error, &format!("the buffer \"{}\" of {} bytes", spec.name, spec.bytes())));
-                }
-                gpu.check()?;
-                if let Some(word) = gpu.poison.get() {
-                    let pattern = vec![word; (spec.bytes() / 4) as usize];
-                    gpu.queue.write_buffer(&allocation, 0, bytemuck::cast_slice(&pattern));
-                }
-                fill(gpu, spec, &allocation, problem).await?;
-                self.buffers.insert(spec.name, (spec.clone(), allocation));
+                made.push((spec, allocation, scope.pop()));
             }
+        }
+        // All are made before the first answer is waited for: a page waits for a frame with each.
+        for (spec, allocation, error) in made {
+            if let Some(error) = error.await {
+                return Err(fault_of(error, &format!("the buffer \"{}\" of {} bytes", spec.name, spec.bytes())));
+            }
+            gpu.check()?;
+            if let Some(word) = gpu.poison.get() {
+                let pattern = vec![word; (spec.bytes() / 4) as usize];
+                gpu.queue.write_buffer(&allocation, 0, bytemuck::cast_slice(&pattern));
+            }
+            fill(gpu, spec, &allocation, problem).await?;
+            self.buffers.insert(spec.name, (spec.clone(), allocation));
         }
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         for spec in plan.buffers.iter().filter(|spec| spec.zeroed) {

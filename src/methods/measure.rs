@@ -280,6 +280,25 @@ fn select(block: &mut Block<'_>, rows: Rows, head: u32, lists: [BufferId; 2], co
     }
 }
 
+/// Plans the [`RECALL_KEYS`] strongest keys of exact attention under the method's own rule (`top index`,
+/// strongest first). Rows follow `sample`.
+///
+/// # Errors
+/// The first buffer that the device cannot hold.
+pub fn strongest_keys(dims: &Dims, measured: &Measured, sample: Sample, limits: Limits) -> Result<Plan, Refusal> {
+    let mut b = Builder::new(limits, dims.widths());
+    let exact = Exact::new(&mut b, dims, measured.exact(), "exact key scale", "exact lse", sample.count);
+    let top = top_buffers(&mut b, "top index", "top score", dims.heads, sample.count);
+    for head in 0..dims.heads {
+        let mut block = Block::new(&mut b, dims, "weights", sample, dims.n_kv);
+        for rows in batches(sample, block.rows) {
+            exact.scores(&mut block, head, rows);
+            select(&mut block, rows, head, top, RECALL_KEYS);
+        }
+    }
+    b.finish()
+}
+
 /// Plans the figures of quality: exact outputs under the method's own rule (`exact out`) and the
 /// plain one (`plain out`), the strongest keys (`top index`), for LSH mass and hits (`covered`), for
 /// Linformer the strongest entries of `abs(P-bar E)` (`effective index`). Rows follow `sample`.
