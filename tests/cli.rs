@@ -131,6 +131,9 @@ fn json_has_the_same_shape_for_every_method_and_input() {
         "k",
         "settings",
         "files",
+        "preset",
+        "path",
+        "buckets_checksum",
     ]
     .into();
     for method in METHODS {
