@@ -57,7 +57,7 @@ const SECTIONS: [(&str, &str); 3] = [
 
 #[test]
 fn codes_side_by_side_and_three_questions() {
-    let settings = Settings { n: 1024, ..Settings::default() };
+    let settings = Settings { n: 576, ..Settings::default() };
     for (size, name) in [([1280.0, 800.0], "wide"), ([390.0, 844.0], "phone")] {
         let mut app = open(size, egui::Theme::Dark, settings.clone());
         for preset in &PRESETS {
@@ -96,7 +96,8 @@ fn the_rules_of_a_code_can_be_taken() {
 fn a_short_sequence_says_that_full_attention_ran() {
     let mut settings = Settings { n: 64, d: 16, rounds: 2, ..Settings::default() };
     Preset::find("hugging-face").expect("a preset").apply(&mut settings);
-    let mut app = open([1280.0, 800.0], egui::Theme::Dark, settings);
+    // High, so that every section stands on the screen.
+    let mut app = open([1280.0, 1600.0], egui::Theme::Dark, settings);
     sees(&app, "Hugging Face alone turns to full attention");
     assert!(app.state().summary().contains("full attention ran instead of LSH attention"), "{}", app.state().summary());
     for (section, _) in SECTIONS {
