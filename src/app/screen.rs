@@ -227,10 +227,11 @@ impl App {
             }
         }
         let answer = |_| None;
-        let shown = session.scene(&answer).map(|scene| (scene.settings.n, scene.current().err().cloned()));
+        let shown =
+            session.scene(&answer).map(|scene| (scene.settings.n, scene.current().err().cloned(), scene.method));
         match (session.stands(), shown) {
             (Stands::Cancelled, shown) => {
-                let old = shown.filter(|_| session.is_old()).map(|(n, _)| fill(Text::OldKept, &[&grouped(n.into())]));
+                let old = shown.filter(|_| session.is_old()).map(|(n, ..)| fill(Text::OldKept, &[&grouped(n.into())]));
                 let note = format!("{} {}", Text::CancelledNote.get(), old.unwrap_or_default());
                 if remark(ui, &note, Some((Text::RunAgain, Text::RunAgainHelp))) {
                     session.resume();
@@ -239,10 +240,10 @@ impl App {
             (Stands::Running, None) => {
                 ui.label(Text::SummaryFirst.get());
             }
-            (Stands::Done, Some((_, Some(Missing::PutOff { seconds })))) => {
+            (Stands::Done, Some((_, Some(Missing::PutOff { seconds }), method))) => {
                 let note = fill(Text::PutOffNote, &[&format::time(seconds * 1e3)]);
                 if remark(ui, &note, Some((Text::RunNow, Text::RunNowHelp))) {
-                    commands.push(Command::RunNow(Method::Full));
+                    commands.push(Command::RunNow(method));
                 }
             }
             // That the screen shows an older result stands beside the progress.

@@ -242,7 +242,7 @@ texts! {
     CancelledNote => "Cancelled.",
     RunAgain => "Run again",
     RunAgainHelp => "Runs what was cancelled with the settings of now.",
-    PutOffNote => "Exact attention would take about {0} here.",
+    PutOffNote => "This would take about {0} here.",
     RunNow => "Run it now",
     RunNowHelp => "Runs exact attention at this length; you can cancel it.",
     OldNote => "below: still the result for n = {0}",

@@ -6,7 +6,8 @@ use crate::semantics::Choice;
 /// Ties the bucket count `b` to the chunk length `m` and the sequence length `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketRule {
-    /// `b = 2 n / m`: a chunk holds two average buckets, Reformer section 2.
+    /// `b = 2 n / m`: a chunk holds two average buckets, Reformer section 2; above 128 to the nearest
+    /// multiple of 16.
     Paper,
     /// `b = n / m`: a chunk holds one average bucket (reformer-pytorch, which refuses a length that is no
     /// multiple of `2 m`; here `b` is the nearest even number).
@@ -26,7 +27,11 @@ impl BucketRule {
         let chunk = chunk.max(1);
         let nearest = |ratio: f64| 2 * (ratio / 2.0).round() as u32;
         let buckets = match self {
-            Self::Paper => nearest(2.0 * f64::from(n) / f64::from(chunk)),
+            // Where the hash is factorised, sixteen divides the count, so that two near factors exist.
+            Self::Paper => match nearest(2.0 * f64::from(n) / f64::from(chunk)) {
+                few if few <= PLAIN_HASH_BUCKETS => few,
+                many => (many + 8) / 16 * 16,
+            },
             Self::Chunks => nearest(f64::from(n) / f64::from(chunk)),
             Self::PowerOfTwo => (2 * (n / chunk)).checked_ilog2().map_or(2, |power| 1 << power),
         };
@@ -66,6 +71,7 @@ mod tests {
             (4096, 64, [128, 64, 128]),
             (1000, 64, [32, 16, 16]),
             (1536, 64, [48, 24, 32]),
+            (50_000, 64, [1568, 782, 1024]),
             (64, 64, [2, 2, 2]),
             (32, 64, [2, 2, 2]),
         ] {
