@@ -14,7 +14,8 @@ use crate::methods::linformer::{self, Linformer};
 use crate::methods::lsh::{self, Lsh};
 use crate::methods::measure::{self, Measured, RECALL_KEYS, Sample, Weights, Window};
 use crate::outcome::{
-    BufferReport, Figures, Lists, MapImage, Outcome, RowWeights, Sparsity, StepReport, lost_pairs, mean_of_heads,
+    BufferReport, Distance, Figures, Lists, MapImage, Outcome, RowWeights, Sparsity, StepReport, lost_pairs,
+    mean_of_heads,
 };
 use crate::plan::{BufferSpec, Limits, Pass, Plan, Refusal, Role};
 use crate::presets::Preset;
@@ -100,7 +101,7 @@ fn full_semantics(settings: &Settings) -> Semantics {
         InputKind::Duplication => SelfRule::Exclude,
         InputKind::Picture | InputKind::Clusters => SelfRule::Include,
     };
-    Semantics { causal: rule.causal, self_rule, ..Semantics::PLAIN }
+    Semantics { causal: rule.causal, self_rule, score_scale: rule.score_scale, ..Semantics::PLAIN }
 }
 
 /// The plan of a method.
@@ -538,25 +539,4 @@ fn report(
 pub(crate) fn unpadded(rows: &[f32], width: u32) -> Vec<f32> {
     let width = width as usize;
     rows.chunks(width.next_multiple_of(4)).flat_map(|row| &row[..width]).copied().collect()
-}
-
-/// `norm(a - b) / norm(b)` over many rows.
-#[derive(Default)]
-struct Distance {
-    apart: f64,
-    length: f64,
-}
-
-impl Distance {
-    fn add(&mut self, a: &[f32], b: &[f32]) {
-        for (a, b) in a.iter().zip(b) {
-            self.apart += (f64::from(*a) - f64::from(*b)).powi(2);
-            self.length += f64::from(*b).powi(2);
-        }
-    }
-
-    /// 0 when both are 0.
-    fn relative(&self) -> f64 {
-        if self.length > 0.0 { (self.apart / self.length).sqrt() } else { self.apart.sqrt() }
-    }
 }

@@ -230,6 +230,19 @@ pub fn bytes_in_words(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
 }
 
+/// A whole number in groups of three: 65,536.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Builds a plan; the first thing that does not fit is remembered and told by [`Builder::finish`].
 pub struct Builder {
     plan: Plan,

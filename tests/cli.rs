@@ -131,6 +131,9 @@ fn json_has_the_same_shape_for_every_method_and_input() {
         "k",
         "settings",
         "files",
+        "preset",
+        "path",
+        "buckets_checksum",
     ]
     .into();
     for method in METHODS {
@@ -191,6 +194,17 @@ fn exact_attention_is_exact_and_whole_in_all_three_ways() {
             assert_eq!((number(&result, "recall"), number(&result, "mass")), (1.0, 1.0));
         }
     }
+}
+
+#[test]
+fn separate_keys_are_scaled_as_asked() {
+    let plain = |scale: &str| {
+        let result = run(&format!("--method full --shared-qk false --input clusters --n 100 --scale {scale}"));
+        assert!(number(&result, "error") < 1e-5, "{scale}: {}", result["error"]);
+        number(&result, "error_plain")
+    };
+    assert!(plain("inverse-sqrt-d") < 1e-5);
+    assert!(plain("one") > 1e-2, "the factor has no effect");
 }
 
 #[test]

@@ -126,11 +126,11 @@ pub fn others(ui: &mut Ui, settings: &mut Settings, has_own: bool) -> Asked {
     asked.open_picture = ui.button(Text::OpenPicture.get()).on_hover_text(Text::OpenPictureHelp.get()).clicked();
     ui.add_space(4.0);
     presets(ui, settings);
-    section(ui, Text::SectionInput, |ui| input(ui, settings));
-    section(ui, Text::SectionShapes, |ui| shapes(ui, settings));
-    section(ui, Text::SectionHashing, |ui| hashing(ui, settings));
-    section(ui, Text::SectionRules, |ui| rules(ui, settings));
-    section(ui, Text::SectionProjection, |ui| {
+    section(ui, Text::SectionInput, Text::SectionInputHelp, |ui| input(ui, settings));
+    section(ui, Text::SectionShapes, Text::SectionShapesHelp, |ui| shapes(ui, settings));
+    section(ui, Text::SectionHashing, Text::SectionHashingHelp, |ui| hashing(ui, settings));
+    section(ui, Text::SectionRules, Text::SectionRulesHelp, |ui| rules(ui, settings));
+    section(ui, Text::SectionProjection, Text::SectionProjectionHelp, |ui| {
         choice(ui, Text::Projection, Text::ProjectionHelp, &mut settings.projection, Projection::ALL);
     });
     asked
@@ -266,8 +266,9 @@ fn rules(ui: &mut Ui, settings: &mut Settings) {
     }
 }
 
-fn section(ui: &mut Ui, name: Text, contents: impl FnOnce(&mut Ui)) {
-    egui::CollapsingHeader::new(name.get()).id_salt(name).show(ui, contents);
+fn section(ui: &mut Ui, name: Text, help: Text, contents: impl FnOnce(&mut Ui)) {
+    let section = egui::CollapsingHeader::new(name.get()).id_salt(name).show(ui, contents);
+    section.header_response.on_hover_text(help.get());
 }
 
 /// A row of a name on the left and a control on the right.

@@ -82,6 +82,7 @@ texts! {
     PresetHuggingFace => "As reformer-pytorch, but scores are not divided by sqrt(d), buckets are a power of two, and a sequence of one chunk gets full attention.",
 
     SectionInput => "Input options",
+    SectionInputHelp => "What this input is made of, and how sharply its queries look.",
     Patch => "Patch side",
     PatchHelp => "Pixels along the side of a patch: its pixels are the values v of a token.",
     Position => "Position strength",
@@ -102,6 +103,7 @@ texts! {
     NoiseHelp => "Noise added to the constructed keys of the duplication task: more makes the matching symbol harder to find.",
 
     SectionShapes => "Shapes and seed",
+    SectionShapesHelp => "How many heads, how wide they are, the seed, and how exact attention is computed.",
     Heads => "Heads",
     HeadsHelp => "How many attention heads run, each with projections and rotations of its own.",
     Width => "Width d",
@@ -119,6 +121,7 @@ texts! {
     SharedQkHelp => "Exact attention takes its keys from the queries, as Reformer must, so that the two can be compared.",
 
     SectionHashing => "Hashing",
+    SectionHashingHelp => "How buckets are drawn, and the chunk length apart from them.",
     FreeChunk => "Set the chunk length freely",
     FreeChunkHelp => "Sets the chunk length apart from the bucket count, as some published codes do.",
     Chunk => "Chunk length m",
@@ -144,6 +147,7 @@ texts! {
     RotationsPerHeadHelp => "Each head hashes with rotations of its own instead of sharing one set.",
 
     SectionRules => "Rules of attention",
+    SectionRulesHelp => "Which pairs count and how they are scored: the default is the Reformer paper, published codes differ.",
     Causal => "Causal",
     CausalHelp => "No query sees a later position; Linformer has no causal form and ignores it.",
     Scale => "Score scale",
@@ -183,6 +187,7 @@ texts! {
     PairCountEpsHelp => "Added to the number of rounds before its logarithm is taken.",
 
     SectionProjection => "Linformer's projection",
+    SectionProjectionHelp => "The matrices E and F, which make k rows of n.",
     Projection => "E and F",
     ProjectionHelp => "How n rows become k: means of neighbours, or untrained random numbers of variance 1/k, which are noisy.",
     ProjectionMean => "Mean pooling",
@@ -307,7 +312,7 @@ texts! {
     RibbonsOriginal => "0 (original order)",
     RibbonsSorted => "sorted by bucket, cut into {0} chunks of m = {1}",
     RibbonsSortedSome => "sorted by bucket, {0} chunks of m = {1} (every {2}th border drawn)",
-    BucketsCaption => "Tokens of one colour were hashed to one bucket, so that they probably point the same way: only they may attend to each other. The sorted list is cut at fixed places, not at the ends of buckets, and so a token also looks into the chunk before its own (the bar under the chunks of a chosen token). Try more buckets, or another round.",
+    BucketsCaption => "Tokens of one colour were hashed to one bucket, so that they probably point the same way, and only they may attend to each other. The sorted list is cut at fixed places, not at the ends of buckets, so a token also looks into the chunk before its own (the bar under the chunks of a chosen token): try more buckets, or another round.",
     // --- attention view ---
     AttentionTitle => "Attention",
     AttentionMap => "Map of the attention matrix",
@@ -341,12 +346,12 @@ texts! {
     LayerEffectiveHelp => "The n x n matrix that Linformer stands for: how much each key enters through the projection E, without sign.",
     LayerExact => "Exact weights",
     LayerExactHelp => "The softmax weights of exact attention, which the method tries to come near.",
-    CaptionPatternLsh => "Each row is a query, each column a key; colour counts the pairs that are computed, blank is never looked at. Full attention would fill the square. Add rounds and see it fill; zoom in to single pairs.",
+    CaptionPatternLsh => "Each row is a query, each column a key; colour counts the pairs that are computed, blank is never looked at. Full attention would fill the square: add rounds and see it fill, or zoom in to single pairs.",
     CaptionPatternFull => "Each row is a query, each column a key. Full attention computes every pair that the mask allows, n x n of them, which is what the other methods avoid.",
     CaptionMethod => "The weights that LSH attention used: each row sums to 1, spread over the keys that some round brought together. Compare with the exact weights: what is bright there and blank here was lost.",
-    CaptionProjected => "Linformer gives every query only k weights, on k mixtures of all keys. Each row sums to 1. Lower k and watch columns merge.",
+    CaptionProjected => "Linformer gives every query only k weights, on k mixtures of all keys, and each row sums to 1. Lower k and watch columns merge.",
     CaptionEffective => "What Linformer does, spread over the n original keys: with mean pooling all keys of a segment get the same weight, hence the stripes. Compare with the exact weights.",
-    CaptionExact => "The softmax weights of exact attention; each row sums to 1. Most of the square is nearly 0, and that is what both methods live on. Try linear colours to see how few weights count.",
+    CaptionExact => "The softmax weights of exact attention: each row sums to 1, and most of the square is nearly 0, which is what both methods live on. Try linear colours to see how few weights count.",
     RowNone => "Point at a query in the map or at a token in any view to see the keys it attends to; click to keep it.",
     RowSoon => "The weights of this query are being computed.",
     RowEmpty => "Query {0} sees no key at all.",
@@ -390,7 +395,7 @@ texts! {
     ResultTitle => "Result",
     ResultCaptionPicture => "Each output is a picture again, because the values are the pixels: every patch becomes the mean of the patches it attends to. Lower the rounds or k and watch where the error appears first.",
     ResultCaptionPoints => "Attention moves every point to the mean of those it looks at, so clusters shrink to their centres; colours of the error are those of the bar. Drag to turn the sphere; what lies behind is paler.",
-    ResultCaptionDuplication => "0w0w: every position of the second half should give the next symbol, which only its counterpart in the first half holds. Nothing is trained; the keys are constructed. Add rounds and see the wrong ones turn right.",
+    ResultCaptionDuplication => "0w0w: every position of the second half should give the next symbol, which only its counterpart in the first half holds. The keys are constructed and nothing is trained: add rounds and see the wrong ones turn right.",
     ResultMean => "mean of heads",
     ResultMeanHover => "Shows the mean of the outputs of all heads instead of the one chosen.",
     ResultInput => "Input",
@@ -562,7 +567,7 @@ texts! {
     ByRoundsCaption => "Reformer takes the union: a pair counts when any round shows it, which finds more of the 32 strongest keys for more pairs. The intersection would keep few pairs and lose most of what matters. Try more rounds.",
     // --- compare view ---
     CompareTitle => "Compare",
-    CompareCaption => "The same input through all three methods. Bold and underlined is the best of its row, where better has a meaning; full attention is exact and takes no part in the rows of quality. Change rounds, buckets and k and see what each costs.",
+    CompareCaption => "The same input through all three methods: bold and underlined is the best of its row, where better has a meaning, and full attention, being exact, takes no part in the rows of quality. Change rounds, buckets and k and see what each costs.",
     ComparePairs => "pairs",
     ComparePairsHover => "Distinct unmasked (query, key) pairs over all heads, visits apart. For Linformer its n k products a head.",
     CompareVisits => "visits",
@@ -621,4 +626,32 @@ pub fn fill(text: Text, values: &[&str]) -> String {
         filled = filled.replace(&format!("{{{at}}}"), value);
     }
     filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captions_have_one_or_two_sentences() {
+        for caption in [
+            Text::BucketsCaption,
+            Text::CaptionPatternLsh,
+            Text::CaptionPatternFull,
+            Text::CaptionMethod,
+            Text::CaptionProjected,
+            Text::CaptionEffective,
+            Text::CaptionExact,
+            Text::ResultCaptionPicture,
+            Text::ResultCaptionPoints,
+            Text::ResultCaptionDuplication,
+            Text::MemoryCaption,
+            Text::CompareCaption,
+        ] {
+            let ends = caption.get().match_indices(['.', '?', '!']);
+            let sentences =
+                ends.filter(|(at, _)| caption.get()[at + 1..].chars().next().is_none_or(|next| next == ' '));
+            assert!((1..=2).contains(&sentences.count()), "{caption:?}: {}", caption.get());
+        }
+    }
 }

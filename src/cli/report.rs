@@ -3,7 +3,7 @@
 use crate::gpu::Gpu;
 use crate::gpu::run::Clock;
 use crate::outcome::{Lists, Outcome};
-use crate::plan::bytes_in_words;
+use crate::plan::{bytes_in_words, grouped};
 use crate::presets::Preset;
 use crate::semantics::Choice;
 use crate::settings::{InputKind, Method};
@@ -306,19 +306,6 @@ fn table(rows: &[Vec<String>], right: &[usize]) -> String {
         });
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
-    }
-    text
-}
-
-/// `1,234,567`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
     }
     text
 }
