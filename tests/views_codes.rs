@@ -50,14 +50,16 @@ fn screenshot(app: &mut Harness<'_, App>, name: &str) {
 }
 
 const SECTIONS: [(&str, &str); 3] = [
-    ("Who moved my chunk?", "earlier outputs moved"),
+    ("Who moved my chunk?", "distance of an output from what it was"),
     ("Why Q = K?", "hold queries and not one key"),
     ("Union or intersection of rounds?", "intersection)"),
 ];
 
 #[test]
 fn codes_side_by_side_and_three_questions() {
-    let settings = Settings { n: 576, ..Settings::default() };
+    // Queries that see any bucket notice every border that moves.
+    let mut settings = Settings { n: 576, ..Settings::default() };
+    Preset::find("reformer-pytorch").expect("a preset").apply(&mut settings);
     for (size, name) in [([1280.0, 800.0], "wide"), ([390.0, 844.0], "phone")] {
         let mut app = open(size, egui::Theme::Dark, settings.clone());
         for preset in &PRESETS {

@@ -536,6 +536,7 @@ texts! {
     LastTokenMoved => "The last token was turned around (q became -q), with the causal mask on: {0} of {1} earlier outputs moved.",
     LastTokenWhy => "In round {0} the last token went from bucket {1} to bucket {2}; everything sorted between the two shifted by one place, and {3} other tokens now stand in another chunk.",
     LastTokenShort => "Full attention ran instead, since one chunk holds every token: without a sort no earlier output can move.",
+    LastTokenNone => "Here the moved borders cut no pair of one bucket apart, so no output changed; try another seed or the rules of reformer-pytorch, whose queries see any bucket.",
     LastTokenPicture => "How far each earlier output moved",
     LastTokenBar => "distance of an output from what it was",
     LastTokenRound => "round",

@@ -67,19 +67,23 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         None => drop(ui.label(Text::LastTokenShort.get())),
         Some([before, after]) => why(ui, [before, after], (n, head, scene.round.min(before.rounds - 1))),
     }
-    let tokens = Tokens {
-        name: Text::LastTokenPicture.get(),
-        face: Face::Input,
-        overlay: Some(&painted.colours),
-        opacity: 1.0,
-        max_height: 260.0,
-    };
-    tokens.show(ui, scene, &mut state.canvas).tell(commands);
-    colour::bar(ui, colour::magnitude, painted.scale, Text::LastTokenBar.get());
-    if let Some(lists) = &moved.lists
-        && !painted.earlier.is_empty()
-    {
-        table(ui, painted, lists, n);
+    if painted.earlier.is_empty() {
+        if moved.lists.is_some() {
+            ui.label(Text::LastTokenNone.get());
+        }
+    } else {
+        let tokens = Tokens {
+            name: Text::LastTokenPicture.get(),
+            face: Face::Input,
+            overlay: Some(&painted.colours),
+            opacity: 1.0,
+            max_height: 260.0,
+        };
+        tokens.show(ui, scene, &mut state.canvas).tell(commands);
+        colour::bar(ui, colour::magnitude, painted.scale, Text::LastTokenBar.get());
+        if let Some(lists) = &moved.lists {
+            table(ui, painted, lists, n);
+        }
     }
     caption(ui, Text::LastTokenCaption.get());
 }
