@@ -135,8 +135,7 @@ impl Gpu {
 
     /// The next dispatches, as many as should fit the slice's time.
     fn cut<'a>(&self, plan: &'a Plan, pass: &mut usize, first: &mut u32) -> (Vec<Dispatch<'a>>, f64) {
-        let ms = if self.is_software() { SOFTWARE_SLICE_MS } else { SLICE_MS };
-        let budget = self.pace.get() * ms;
+        let budget = self.pace.get() * self.slice_ms();
         let mut slice: Vec<Dispatch<'a>> = Vec::new();
         let (mut amount, mut steps) = (0.0, 0);
         while let Some(current) = plan.passes.get(*pass) {
@@ -267,10 +266,18 @@ impl Gpu {
         self.mapped(&readable, bytes).await
     }
 
-    /// Moves the pace towards what a slice reached, in small steps up.
+    /// Moves the pace towards what a slice reached, in small steps up. A slice that was over before
+    /// its time is mostly overhead: it says nothing against the pace.
     fn adapt(&self, amount: f64, ms: f64) {
         let reached = amount / ms.max(0.01);
-        self.pace.set(reached.clamp(self.pace.get() / 4.0, self.pace.get() * 2.0).max(1e3));
+        if reached > self.pace.get() || ms > self.slice_ms() {
+            self.pace.set(reached.clamp(self.pace.get() / 4.0, self.pace.get() * 2.0).max(1e3));
+        }
+    }
+
+    /// What a slice should take.
+    fn slice_ms(&self) -> f64 {
+        if self.is_software() { SOFTWARE_SLICE_MS } else { SLICE_MS }
     }
 }
 
