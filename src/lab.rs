@@ -1,6 +1,10 @@
 //! From settings and an input to an outcome, and the questions that views ask afterwards. The one
 //! way to run anything, for the page, the desktop app and the command line.
 
+mod by_rounds;
+mod last_token;
+mod separate_keys;
+
 use crate::gpu::run::{Progress, Timing};
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Fault, Gpu};
@@ -10,14 +14,19 @@ use crate::methods::linformer::{self, Linformer};
 use crate::methods::lsh::{self, Lsh};
 use crate::methods::measure::{self, Measured, RECALL_KEYS, Sample, Weights, Window};
 use crate::outcome::{
-    BufferReport, Figures, Lists, MapImage, Outcome, RowWeights, Sparsity, StepReport, lost_pairs, mean_of_heads,
+    BufferReport, Distance, Figures, Lists, MapImage, Outcome, RowWeights, Sparsity, StepReport, lost_pairs,
+    mean_of_heads,
 };
 use crate::plan::{BufferSpec, Limits, Pass, Plan, Refusal, Role};
+use crate::presets::Preset;
 use crate::problem::Dims;
 use crate::semantics::{ScoreScale, SelfRule, Semantics};
 use crate::settings::{InputKind, Method, Projection, Settings};
+use crate::steps::NO_KEY;
 use crate::steps::top_keys::TOP;
-use crate::steps::{EMPTY, NO_KEY};
+pub use by_rounds::ByRounds;
+pub use last_token::Moved;
+pub use separate_keys::SeparateKeys;
 use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
@@ -57,6 +66,9 @@ impl From<Fault> for LabError {
 pub fn measured(settings: &Settings, dims: &Dims) -> Measured {
     let full = |way| Measured::Full(Full { way, shared_qk: settings.shared_qk, semantics: full_semantics(settings) });
     match settings.method {
+        Method::Lsh if settings.is_short() => {
+            Measured::Full(Full { way: Way::Online, shared_qk: true, semantics: settings.effective_semantics() })
+        }
         Method::Full => full(Way::Online),
         Method::FullRowwise => full(Way::Rowwise),
         Method::FullMaterialized => full(Way::Materialized),
@@ -89,7 +101,7 @@ fn full_semantics(settings: &Settings) -> Semantics {
         InputKind::Duplication => SelfRule::Exclude,
         InputKind::Picture | InputKind::Clusters => SelfRule::Include,
     };
-    Semantics { causal: rule.causal, self_rule, ..Semantics::PLAIN }
+    Semantics { causal: rule.causal, self_rule, score_scale: rule.score_scale, ..Semantics::PLAIN }
 }
 
 /// The plan of a method.
@@ -128,10 +140,11 @@ impl Run {
         if gpu.compile(&plan).await? {
             gpu.run(&warm_up(&plan), &workspace, &Progress::default()).await?;
         }
+        let held = buffers(&plan, &workspace);
         let timing = gpu.run(&plan, &workspace, progress).await?;
         let peak_bytes = gpu.ledger.peak() - before;
         let mut run = Self {
-            outcome: Rc::new(report(gpu, settings, &dims, &plan, timing, peak_bytes)),
+            outcome: Rc::new(report(gpu, settings, &dims, &plan, timing, held, peak_bytes)),
             measured,
             input: input.clone(),
             workspace,
@@ -156,35 +169,12 @@ impl Run {
 
     async fn read_results(&self, gpu: &Gpu, outcome: &mut Outcome) -> Result<(), Fault> {
         let dims = self.dims();
+        outcome.out = read_out(gpu, &self.workspace, dims).await?;
         for head in 0..dims.heads {
-            let rows = self.workspace.read_f32(gpu, "out", head).await?;
-            outcome.out.extend(unpadded(&rows, dims.d_v));
             outcome.lse.extend(self.workspace.read_f32(gpu, "lse", head).await?);
         }
-        let Measured::Lsh(lsh) = &self.measured else { return Ok(()) };
-        let geometry = lsh.geometry(dims.n_q);
-        let mut lists = Lists {
-            rounds: lsh.rounds,
-            n_buckets: lsh.buckets(),
-            chunk_len: geometry.chunk_len,
-            buckets: Vec::new(),
-            order: Vec::new(),
-            lost_pairs: Vec::new(),
-        };
-        for head in 0..dims.heads {
-            let buckets = self.workspace.read_u32(gpu, "buckets", head).await?;
-            let order = self.workspace.read_u32(gpu, "order", head).await?;
-            let n = dims.n_q as usize;
-            for (buckets, order) in buckets.chunks(n).zip(order.chunks(n)) {
-                let sorted: Vec<u32> = order.iter().map(|position| buckets[*position as usize]).collect();
-                lists.lost_pairs.push(lost_pairs(&sorted, &geometry));
-                crate::gpu::yield_now().await;
-            }
-            lists.buckets.extend(buckets);
-            lists.order.extend(order);
-        }
-        outcome.figures.lost_pairs = Some(lists.lost_pairs.iter().sum());
-        outcome.lists = Some(lists);
+        outcome.lists = read_lists(gpu, &self.workspace, dims, &self.measured).await?;
+        outcome.figures.lost_pairs = outcome.lists.as_ref().map(|lists| lists.lost_pairs.iter().sum());
         Ok(())
     }
 
@@ -414,12 +404,64 @@ impl Run {
         let mut workspace = Workspace::default();
         workspace.prepare(gpu, &plan, &self.input.problem).await?;
         gpu.run(&plan, &workspace, progress).await?;
-        let mut out = Vec::new();
-        for head in 0..dims.heads {
-            out.extend(unpadded(&workspace.read_f32(gpu, "out", head).await?, dims.d_v));
-        }
+        let out = read_out(gpu, &workspace, &dims).await?;
         Ok(Some(task.accuracy(&mean_of_heads(&out, &dims), None)))
     }
+
+    /// LSH attention on the same input under the rules of a preset, at the same chunk length, in buffers
+    /// of its own.
+    ///
+    /// # Errors
+    /// When the device cannot hold it, or fails.
+    pub async fn under(&self, gpu: &Gpu, preset: &Preset, progress: &Progress) -> Result<Rc<Outcome>, LabError> {
+        let mut settings = Settings { method: Method::Lsh, ..self.outcome.settings.clone() };
+        preset.apply(&mut settings);
+        if measured(&settings, self.dims()) == self.measured {
+            return Ok(self.outcome.clone());
+        }
+        Ok(Self::new(gpu, &settings, &self.input, progress).await?.outcome)
+    }
+}
+
+/// Output `[heads, n_q, d_v]` of a plan that has run.
+async fn read_out(gpu: &Gpu, workspace: &Workspace, dims: &Dims) -> Result<Vec<f32>, Fault> {
+    let mut out = Vec::new();
+    for head in 0..dims.heads {
+        out.extend(unpadded(&workspace.read_f32(gpu, "out", head).await?, dims.d_v));
+    }
+    Ok(out)
+}
+
+/// What LSH attention sorted, once its plan has run; `None` for the other methods.
+async fn read_lists(
+    gpu: &Gpu,
+    workspace: &Workspace,
+    dims: &Dims,
+    measured: &Measured,
+) -> Result<Option<Lists>, Fault> {
+    let Measured::Lsh(lsh) = measured else { return Ok(None) };
+    let geometry = lsh.geometry(dims.n_q);
+    let mut lists = Lists {
+        rounds: lsh.rounds,
+        n_buckets: lsh.buckets(),
+        chunk_len: geometry.chunk_len,
+        buckets: Vec::new(),
+        order: Vec::new(),
+        lost_pairs: Vec::new(),
+    };
+    for head in 0..dims.heads {
+        let buckets = workspace.read_u32(gpu, "buckets", head).await?;
+        let order = workspace.read_u32(gpu, "order", head).await?;
+        let n = dims.n_q as usize;
+        for (buckets, order) in buckets.chunks(n).zip(order.chunks(n)) {
+            let sorted: Vec<u32> = order.iter().map(|position| buckets[*position as usize]).collect();
+            lists.lost_pairs.push(lost_pairs(&sorted, &geometry));
+            crate::gpu::yield_now().await;
+        }
+        lists.buckets.extend(buckets);
+        lists.order.extend(order);
+    }
+    Ok(Some(lists))
 }
 
 fn image(values: Vec<f32>, width: u32, height: u32, window: Window, sampled: Option<u32>) -> MapImage {
@@ -434,21 +476,32 @@ fn warm_up(plan: &Plan) -> Plan {
     Plan { buffers: plan.buffers.clone(), passes: passes.map(|pass| Pass { groups: 1, ..pass.clone() }).collect() }
 }
 
-/// What a plan and its timing say, before anything is read back.
-fn report(gpu: &Gpu, settings: &Settings, dims: &Dims, plan: &Plan, timing: Timing, peak_bytes: u64) -> Outcome {
+/// The buffers of a plan, with the bytes that the device really gave.
+fn buffers(plan: &Plan, workspace: &Workspace) -> Vec<BufferReport> {
+    let report = |spec: &BufferSpec| {
+        let (shape, bytes) = (spec.shape.clone(), workspace.bytes(spec.name));
+        BufferReport { name: spec.name, shape, role: spec.role, bytes }
+    };
+    plan.buffers.iter().map(report).collect()
+}
+
+/// What a plan, its buffers and its timing say, before anything is read back.
+fn report(
+    gpu: &Gpu,
+    settings: &Settings,
+    dims: &Dims,
+    plan: &Plan,
+    timing: Timing,
+    mut buffers: Vec<BufferReport>,
+    peak_bytes: u64,
+) -> Outcome {
     let steps = plan.steps().into_iter().map(|total| StepReport {
         step: total.step,
         ms: timing.steps.iter().find(|(step, _)| *step == total.step).map(|(_, ms)| *ms),
         bytes: total.bytes,
         flops: total.flops,
     });
-    let held: u64 = plan.buffers.iter().map(BufferSpec::bytes).sum();
-    let mut buffers: Vec<BufferReport> = plan
-        .buffers
-        .iter()
-        .map(|spec| BufferReport { name: spec.name, shape: spec.shape.clone(), role: spec.role, bytes: spec.bytes() })
-        .collect();
-    let rest = peak_bytes.saturating_sub(held);
+    let rest = peak_bytes.saturating_sub(buffers.iter().map(|buffer| buffer.bytes).sum());
     buffers.push(BufferReport {
         name: "parameters and timestamps",
         shape: vec![rest],
@@ -486,30 +539,4 @@ fn report(gpu: &Gpu, settings: &Settings, dims: &Dims, plan: &Plan, timing: Timi
 pub(crate) fn unpadded(rows: &[f32], width: u32) -> Vec<f32> {
     let width = width as usize;
     rows.chunks(width.next_multiple_of(4)).flat_map(|row| &row[..width]).copied().collect()
-}
-
-/// `norm(a - b) / norm(b)` over many rows.
-#[derive(Default)]
-struct Distance {
-    apart: f64,
-    length: f64,
-}
-
-impl Distance {
-    fn add(&mut self, a: &[f32], b: &[f32]) {
-        for (a, b) in a.iter().zip(b) {
-            self.apart += (f64::from(*a) - f64::from(*b)).powi(2);
-            self.length += f64::from(*b).powi(2);
-        }
-    }
-
-    /// 0 when both are 0.
-    fn relative(&self) -> f64 {
-        if self.length > 0.0 { (self.apart / self.length).sqrt() } else { self.apart.sqrt() }
-    }
-}
-
-/// True for a row that saw no key at all.
-pub fn saw_nothing(lse: f32) -> bool {
-    lse == EMPTY
 }

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod methods;
 pub mod outcome;
 pub mod plan;
+pub mod presets;
 pub mod problem;
 pub mod random;
 pub mod semantics;

@@ -169,6 +169,8 @@ pub fn formula(settings: &Settings, dims: &Dims, method: Method) -> Option<Vec<T
     let tensors = n * (heads * d + key_heads * d + u64::from(dims.v_heads) * d_v + heads * d_v);
     let beyond: Vec<(Part, u64)> = match method {
         Method::Full => return None,
+        // Full attention with an online softmax runs instead.
+        Method::Lsh if settings.is_short() => return None,
         Method::FullMaterialized => vec![(Part::Matrix, heads * n * n)],
         Method::FullRowwise => vec![(Part::Row, n)],
         Method::Lsh => {

@@ -3,7 +3,7 @@
 use crate::gpu::run::Clock;
 use crate::plan::{Role, Step};
 use crate::problem::Dims;
-use crate::settings::Settings;
+use crate::settings::{Method, Settings};
 
 /// One method on one input.
 #[derive(Clone, Debug)]
@@ -28,6 +28,17 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The settings ask for LSH attention, and full attention ran, since one chunk holds every token.
+    pub fn is_short(&self) -> bool {
+        self.settings.method == Method::Lsh && self.settings.is_short()
+    }
+
+    /// The output of one head, `[n_q, d_v]`; empty when there is no such head.
+    pub fn head(&self, head: u32) -> &[f32] {
+        let size = (self.dims.n_q * self.dims.d_v) as usize;
+        self.out.chunks_exact(size).nth(head as usize).unwrap_or_default()
+    }
+
     /// The mean of the heads' outputs, `[n_q, d_v]`.
     pub fn mean_of_heads(&self) -> Vec<f32> {
         mean_of_heads(&self.out, &self.dims)
@@ -42,6 +53,34 @@ pub fn mean_of_heads(out: &[f32], dims: &Dims) -> Vec<f32> {
         mean.iter_mut().zip(head).for_each(|(mean, x)| *mean += x / dims.heads as f32);
     }
     mean
+}
+
+/// `norm(a - b) / norm(b)` over rows that come one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Distance {
+    apart: f64,
+    length: f64,
+}
+
+impl Distance {
+    /// Of two whole outputs.
+    pub fn between(a: &[f32], b: &[f32]) -> Self {
+        let mut distance = Self::default();
+        distance.add(a, b);
+        distance
+    }
+
+    pub fn add(&mut self, a: &[f32], b: &[f32]) {
+        for (a, b) in a.iter().zip(b) {
+            self.apart += (f64::from(*a) - f64::from(*b)).powi(2);
+            self.length += f64::from(*b).powi(2);
+        }
+    }
+
+    /// `norm(a - b)` when b is 0.
+    pub fn relative(&self) -> f64 {
+        if self.length > 0.0 { (self.apart / self.length).sqrt() } else { self.apart.sqrt() }
+    }
 }
 
 /// What LSH attention sorted; all `[heads, rounds, n]`.
@@ -62,6 +101,15 @@ impl Lists {
     pub fn of<'a>(&self, list: &'a [u32], n: u32, head: u32, round: u32) -> &'a [u32] {
         let start = (head * self.rounds + round) as usize * n as usize;
         &list[start..start + n as usize]
+    }
+
+    /// The chunk of each position `[n]` of one head and round.
+    pub fn chunk_of(&self, n: u32, head: u32, round: u32) -> Vec<u32> {
+        let mut chunk_of = vec![0; n as usize];
+        for (at, position) in self.of(&self.order, n, head, round).iter().enumerate() {
+            chunk_of[*position as usize] = at as u32 / self.chunk_len;
+        }
+        chunk_of
     }
 
     /// Tokens in each bucket of one head and round.
@@ -188,4 +236,18 @@ pub fn lost_pairs(sorted: &[u32], geometry: &crate::steps::visibility::Geometry)
         start = end;
     }
     lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_relative_and_add_up() {
+        assert!((Distance::between(&[3.0, 0.0], &[0.0, 4.0]).relative() - 1.25).abs() < 1e-9);
+        assert_eq!(Distance::between(&[3.0, 4.0], &[0.0, 0.0]).relative(), 5.0);
+        let mut rows = Distance::between(&[3.0], &[0.0]);
+        rows.add(&[0.0], &[4.0]);
+        assert!((rows.relative() - 1.25).abs() < 1e-9);
+    }
 }

@@ -22,6 +22,13 @@ pub struct Limits {
 impl Limits {
     /// The least that every WebGPU device allows.
     pub const WEBGPU: Self = Self { binding: 128 << 20, buffer: 256 << 20 };
+    /// The most that is used of a binding: shaders number its words, and Metal its bytes, in 32 bits.
+    pub const NUMBERED: u64 = (1 << 32) - ALIGNMENT;
+
+    /// What a device says that it allows, as far as shaders can number it.
+    pub fn new(binding: u64, buffer: u64) -> Self {
+        Self { binding: binding.min(Self::NUMBERED), buffer }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +228,19 @@ pub fn bytes_in_words(bytes: u64) -> String {
         unit = next;
     }
     if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
+}
+
+/// A whole number in groups of three: 65,536.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Builds a plan; the first thing that does not fit is remembered and told by [`Builder::finish`].

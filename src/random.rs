@@ -12,6 +12,7 @@ pub enum Stream {
     Symbols = 6,
     Codes = 7,
     Noise = 8,
+    KeyProjection = 9,
 }
 
 /// 64 uniform bits for a counter (splitmix64's finaliser over a mixed key).

@@ -111,10 +111,10 @@ impl Semantics {
         !(self.causal && key > query || self.self_rule == SelfRule::Exclude && key == query)
     }
 
-    /// Keys allowed for a query at `position` of `n` when every pair is computed.
+    /// Of `n` keys those allowed for the query at `position` when every pair is computed.
     pub fn allowed(&self, position: u32, n: u32) -> u32 {
-        let all = if self.causal { position + 1 } else { n };
-        all - u32::from(self.self_rule == SelfRule::Exclude)
+        let all = if self.causal { n.min(position + 1) } else { n };
+        all - u32::from(self.self_rule == SelfRule::Exclude && position < n)
     }
 }
 

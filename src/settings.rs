@@ -3,7 +3,11 @@
 //! The page's address, the command line and a preset all write [`Settings`] through one table of
 //! [`KEYS`]; nothing else parses a setting.
 
+mod buckets;
+
+use crate::presets::Preset;
 use crate::semantics::{Choice, ScoreScale, SelfRule, Semantics};
+pub use buckets::{BucketRule, factorise};
 use std::fmt;
 
 /// Largest sequence length that any kernel is planned for.
@@ -51,10 +55,19 @@ pub enum Method {
     Linformer,
 }
 
+/// What LSH attention does with a sequence that is no longer than one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Short {
+    /// It hashes, sorts and attends as ever.
+    Lsh,
+    /// Full attention with the same rules runs instead (Hugging Face transformers).
+    Full,
+}
+
 /// How `b` buckets are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
-    /// Factorised in two above [`PLAIN_HASH_BUCKETS`], plain otherwise.
+    /// Factorised in two above [`BucketRule::plain_up_to`], plain otherwise.
     Auto,
     Plain,
     Factorised,
@@ -93,6 +106,9 @@ impl Choice for Method {
         (Self::Linformer, "linformer"),
     ];
 }
+impl Choice for Short {
+    const ALL: &'static [(Self, &'static str)] = &[(Self::Lsh, "lsh"), (Self::Full, "full")];
+}
 impl Choice for Hash {
     const ALL: &'static [(Self, &'static str)] =
         &[(Self::Auto, "auto"), (Self::Plain, "plain"), (Self::Factorised, "factorised")];
@@ -114,10 +130,12 @@ pub struct Settings {
     /// Full attention takes its keys from the queries, as LSH attention must.
     pub shared_qk: bool,
     pub rounds: u32,
-    /// `None`: follows from the chunk length.
+    /// `None`: follows from the chunk length by `bucket_rule`.
     pub buckets: Option<u32>,
-    /// `None`: follows from the bucket count.
+    /// `None`: follows from the bucket count by `bucket_rule`.
     pub chunk: Option<u32>,
+    pub bucket_rule: BucketRule,
+    pub short: Short,
     pub hash: Hash,
     pub rotations_per_head: bool,
     /// `None`: [`DEFAULT_K`], or n when that is less.
@@ -147,6 +165,8 @@ impl Default for Settings {
             rounds: 4,
             buckets: None,
             chunk: None,
+            bucket_rule: BucketRule::Paper,
+            short: Short::Lsh,
             hash: Hash::Auto,
             rotations_per_head: true,
             k: None,
@@ -164,21 +184,28 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Chunk length `m = max(2, ceil(2 n / b))`, or the one set.
+    /// Chunk length m: the one set, or what the rule makes of the bucket count.
     pub fn chunk_len(&self) -> u32 {
         match (self.chunk, self.buckets) {
             (Some(chunk), _) => chunk,
-            (None, Some(buckets)) => (2 * self.n).div_ceil(buckets.max(2)).max(2),
+            (None, Some(buckets)) => self.bucket_rule.chunk_len(self.n, buckets),
             (None, None) => DEFAULT_CHUNK,
         }
     }
 
-    /// Number of buckets of a round, even: the one set, or `2 n / m` to the nearest even number.
+    /// Number of buckets of a round, even: the one set, or what the rule makes of the chunk length.
     pub fn bucket_count(&self) -> u32 {
-        self.buckets.unwrap_or_else(|| {
-            let pairs = (f64::from(self.n) / f64::from(self.chunk_len().max(1))).round() as u32;
-            (2 * pairs).clamp(2, MAX_BUCKETS)
-        })
+        self.buckets.unwrap_or_else(|| self.bucket_rule.bucket_count(self.n, self.chunk_len()))
+    }
+
+    /// Chunk length and bucket count are both set, each for itself.
+    pub fn chunk_is_free(&self) -> bool {
+        self.chunk.is_some() && self.buckets.is_some()
+    }
+
+    /// LSH attention makes way for full attention, since one chunk holds every token.
+    pub fn is_short(&self) -> bool {
+        self.short == Short::Full && self.n <= self.chunk_len()
     }
 
     /// Projected length `k` of Linformer.
@@ -201,7 +228,7 @@ impl Settings {
         let wanted = match self.hash {
             Hash::Plain => false,
             Hash::Factorised => true,
-            Hash::Auto => buckets > PLAIN_HASH_BUCKETS,
+            Hash::Auto => buckets > self.bucket_rule.plain_up_to(self.n, self.chunk_len()),
         };
         match factorise(buckets) {
             Some((b0, b1)) if wanted => vec![b0, b1],
@@ -242,12 +269,25 @@ impl Settings {
     /// # Errors
     /// The first pair that cannot be read, or a combination that cannot run.
     pub fn from_query(query: &str) -> Result<Self, SettingsError> {
+        let pairs: Vec<_> = form_urlencoded::parse(query.trim_start_matches('?').as_bytes()).collect();
         let mut settings = Self::default();
-        for (name, value) in form_urlencoded::parse(query.trim_start_matches('?').as_bytes()) {
-            settings.set(&name, &value)?;
-        }
-        settings.validate()?;
+        settings.write(pairs.iter().map(|(name, value)| (&**name, &**value)))?;
         Ok(settings)
+    }
+
+    /// Writes pairs of name and value. A `preset` goes first, wherever it stands, and the others
+    /// override what it writes; it is no setting itself.
+    ///
+    /// # Errors
+    /// The first pair that cannot be read, or a combination that cannot run.
+    pub fn write<'a>(&mut self, pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Result<(), SettingsError> {
+        for (_, name) in pairs.clone().filter(|(name, _)| *name == Preset::NAME) {
+            Preset::find(name)?.apply(self);
+        }
+        for (name, value) in pairs.filter(|(name, _)| *name != Preset::NAME) {
+            self.set(name, value)?;
+        }
+        self.validate()
     }
 
     /// The query that [`Settings::from_query`] reads back to the same value.
@@ -265,9 +305,6 @@ impl Settings {
         if self.projected_len() > self.n {
             return wrong("k", self.projected_len().to_string(), format!("1 to n, here {}", self.n));
         }
-        if self.chunk_len() > MAX_N {
-            return wrong("chunk", self.chunk_len().to_string(), format!("1 to {MAX_N}"));
-        }
         if self.hash == Hash::Factorised && factorise(self.bucket_count()).is_none() {
             let buckets = self.bucket_count();
             return wrong("buckets", buckets.to_string(), "a multiple of 4 when the hash is factorised".to_owned());
@@ -277,12 +314,6 @@ impl Settings {
         }
         Ok(())
     }
-}
-
-/// The two even factors of `buckets` that lie closest together, the smaller one first; `None` when
-/// there are none.
-pub fn factorise(buckets: u32) -> Option<(u32, u32)> {
-    (2..=buckets.isqrt()).rev().find(|a| a.is_multiple_of(2) && buckets.is_multiple_of(2 * a)).map(|a| (a, buckets / a))
 }
 
 /// A setting that cannot be read or cannot run, in words.
@@ -367,19 +398,33 @@ pub const KEYS: &[Key] = &[
     key!("rounds", "LSH: rounds of hashing", "a whole number from 1 to 16", rounds, whole 1 16),
     Key {
         name: "buckets",
-        help: "LSH: buckets of a round, even; the chunk length follows as max(2, ceil(2 n / buckets)) unless it is set",
+        help: "LSH: buckets of a round, even; the chunk length follows by the bucket rule unless it is set",
         allowed: "auto or an even number from 2 to 8192",
         get: |s| written(s.buckets),
         set: |s, text| store(&mut s.buckets, optional(text, 2, MAX_BUCKETS).filter(|b| b.is_none_or(|b| b % 2 == 0))),
     },
     Key {
         name: "chunk",
-        help: "LSH: chunk length m; alone it sets the bucket count to 2 n / m",
+        help: "LSH: chunk length m; alone it sets the bucket count by the bucket rule",
         allowed: "auto or a whole number from 1 to 262144",
         get: |s| written(s.chunk),
         set: |s, text| store(&mut s.chunk, optional(text, 1, MAX_N)),
     },
-    key!("hash", "LSH: the hash; auto is factorised above 128 buckets", "auto, plain or factorised", hash, choice),
+    key!(
+        "bucket-rule",
+        "LSH: buckets that follow from a chunk length m: 2 n / m, n / m, or 2 floor(n / m) down to a power of two",
+        "paper, chunks or power-of-two",
+        bucket_rule,
+        choice
+    ),
+    key!("short", "LSH: what runs when n is at most the chunk length", "lsh or full", short, choice),
+    key!(
+        "hash",
+        "LSH: the hash; auto is factorised above 128 buckets, with power-of-two above 2 max(sqrt(n / m), m)",
+        "auto, plain or factorised",
+        hash,
+        choice
+    ),
     key!("rotations-per-head", "LSH: each head has rotations of its own", "true or false", rotations_per_head, switch),
     Key {
         name: "k",

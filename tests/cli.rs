@@ -57,6 +57,24 @@ fn refused(args: &[&str]) -> String {
     line
 }
 
+#[test]
+fn a_preset_is_the_rules_of_a_code() {
+    let flags = "--input clusters --d 16 --rounds 2 --chunk 32";
+    let [paper, face] = ["paper", "hugging-face"].map(|name| run(&format!("{flags} --n 256 --preset {name}")));
+    assert_eq!((&paper["preset"], &face["preset"]), (&"paper".into(), &"hugging-face".into()));
+    assert_eq!((&paper["path"], &face["path"]), (&"lsh".into(), &"lsh".into()));
+    assert!(number(&face, "pairs") > number(&paper, "pairs"));
+    let own = run(&format!("--same-bucket true {flags} --n 256 --preset hugging-face"));
+    assert!(own["preset"].is_null(), "other flags override");
+    assert!(number(&own, "pairs") < number(&face, "pairs"));
+    let short = run(&format!("{flags} --n 32 --preset hugging-face"));
+    assert_eq!((&short["path"], &short["buckets"]), (&"full".into(), &Value::Null));
+    let told = output(&format!("run {flags} --n 32 --preset hugging-face"));
+    assert!(String::from_utf8_lossy(&told.stdout).contains("full attention ran"));
+    let line = refused(&["run", "--preset", "trax"]);
+    assert_eq!(line, "--preset trax: allowed is paper, reformer-pytorch or hugging-face\n");
+}
+
 /// An empty folder of this test's own.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);
@@ -113,6 +131,9 @@ fn json_has_the_same_shape_for_every_method_and_input() {
         "k",
         "settings",
         "files",
+        "preset",
+        "path",
+        "buckets_checksum",
     ]
     .into();
     for method in METHODS {
@@ -173,6 +194,17 @@ fn exact_attention_is_exact_and_whole_in_all_three_ways() {
             assert_eq!((number(&result, "recall"), number(&result, "mass")), (1.0, 1.0));
         }
     }
+}
+
+#[test]
+fn separate_keys_are_scaled_as_asked() {
+    let plain = |scale: &str| {
+        let result = run(&format!("--method full --shared-qk false --input clusters --n 100 --scale {scale}"));
+        assert!(number(&result, "error") < 1e-5, "{scale}: {}", result["error"]);
+        number(&result, "error_plain")
+    };
+    assert!(plain("inverse-sqrt-d") < 1e-5);
+    assert!(plain("one") > 1e-2, "the factor has no effect");
 }
 
 #[test]
@@ -397,7 +429,7 @@ fn bad_values_are_named_in_one_line() {
     }
     // The flags of the desktop app are the same ones.
     assert!(refused(&["--n", "0"]).contains("from 1 to 262144"));
-    assert!(refused(&["fly"]).contains("run, device"));
+    assert!(refused(&["fly"]).contains("run, device, verify"));
     assert!(refused(&["device", "--n", "4"]).contains("--n"));
 }
 

@@ -252,6 +252,12 @@ fn pairs_of_full_attention_follow_the_masks() {
             assert_eq!(counts.iter().map(|count| *count as u64).sum::<u64>(), expected);
             assert_eq!((0..n as u32).map(|i| u64::from(rule.allowed(i, n as u32))).sum::<u64>(), expected);
         }
+        for (queries, keys) in [(3, 8), (8, 3)] {
+            for i in 0..queries {
+                let seen = (0..keys).filter(|j| rule.sees(i, *j)).count();
+                assert_eq!(rule.allowed(i, keys) as usize, seen, "{rule:?}: query {i} of {queries}, {keys} keys");
+            }
+        }
     }
 }
 

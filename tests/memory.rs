@@ -21,6 +21,20 @@ fn terms(settings: &Settings, method: Method) -> Vec<(Part, u64)> {
 }
 
 #[test]
+fn no_shader_is_shown_more_than_it_can_number() {
+    let huge = 1 << 40;
+    let limits = Limits::new(huge, huge);
+    assert_eq!(limits.buffer, huge);
+    assert_eq!(Limits::new(128 << 20, 256 << 20), Limits::WEBGPU);
+    // The matrix of 131,072 tokens has 2^34 words; each block of rows must have fewer than 2^32.
+    let settings = Settings { n: 131_072, method: Method::FullMaterialized, ..Settings::default() };
+    let dims = picture(&settings);
+    let plan = lab::plan(&dims, &lab::measured(&settings, &dims), limits).expect("a plan");
+    let largest = plan.passes.iter().flat_map(|pass| pass.bindings.iter()).map(|binding| binding.bytes).max();
+    assert!(largest.is_some_and(|bytes| bytes <= u64::from(u32::MAX)), "{largest:?}");
+}
+
+#[test]
 fn one_head_of_65536_scores_is_16_gib() {
     assert_eq!(score_matrix_bytes(65_536), 17_179_869_184);
     assert_eq!(score_matrix_bytes(65_536), 16 << 30);

@@ -182,7 +182,11 @@ fn an_address_is_a_result() {
     let site = Site::page();
     let browser = Browser::start(WIDE.0, WIDE.1, &[]);
     for (name, address, sentences) in [
-        ("clusters", "n=512&input=clusters&heads=2&d=32&seed=7&k=64", ["Points on a sphere: n = 512, heads = 2", "Checksum"]),
+        (
+            "clusters",
+            "n=512&input=clusters&heads=2&d=32&seed=7&k=64",
+            ["Points on a sphere: n = 512, heads = 2", "Checksum"],
+        ),
         ("duplication", "n=256&input=duplication&d=32&rounds=8&k=64", ["Duplication task: n = 256", "Accuracy "]),
         ("cat", "n=300&sample=cat&method=linformer&k=20", ["Linformer on Picture: n = 300", "k = 20."]),
     ] {

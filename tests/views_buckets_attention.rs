@@ -62,7 +62,7 @@ impl Stage {
                 Question::Strongest { head, count } => {
                     Answer::Strongest(Rc::new(run.strongest(gpu, head, count, &progress).await?))
                 }
-                Question::Accuracy { rounds } => Answer::Accuracy(run.accuracy(gpu, rounds, &progress).await?),
+                other => panic!("these views do not ask {other:?}"),
             })
         })
     }

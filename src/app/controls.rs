@@ -2,8 +2,11 @@
 
 use super::text::{Text, fill};
 use super::views::ticks::{grouped, written};
+use crate::presets::{PRESETS, Preset};
 use crate::semantics::{Choice, KeyNorm, ScoreScale, SelfRule, Wrap};
-use crate::settings::{Arrangement, Hash, InputKind, MAX_BUCKETS, MAX_N, Method, Projection, Sample, Settings};
+use crate::settings::{
+    Arrangement, BucketRule, Hash, InputKind, MAX_BUCKETS, MAX_N, Method, Projection, Sample, Settings, Short,
+};
 use egui::emath::Numeric;
 use egui::{Align, ComboBox, DragValue, Layout, Response, RichText, Slider, Ui};
 use std::ops::RangeInclusive;
@@ -36,7 +39,9 @@ pub fn sliders(ui: &mut Ui, settings: &mut Settings) {
         settings.k = Some(k);
     }
     let chunk = u64::from(settings.chunk_len());
-    let note = if settings.chunk_len() >= settings.n {
+    let note = if settings.is_short() {
+        fill(Text::ShortNote, &[&grouped(settings.n.into())])
+    } else if settings.chunk_len() >= settings.n {
         fill(Text::OneChunk, &[&grouped(settings.n.into())])
     } else {
         fill(Text::ChunkFollows, &[&grouped(chunk)])
@@ -49,7 +54,7 @@ pub fn set_n(settings: &mut Settings, n: u32) {
     if n == settings.n {
         return;
     }
-    if !chunk_is_free(settings) {
+    if !settings.chunk_is_free() {
         (settings.chunk, settings.buckets) = (Some(settings.chunk_len()), None);
     }
     settings.n = n;
@@ -57,15 +62,10 @@ pub fn set_n(settings: &mut Settings, n: u32) {
 }
 
 fn set_buckets(settings: &mut Settings, buckets: u32) {
-    if !chunk_is_free(settings) {
+    if !settings.chunk_is_free() {
         settings.chunk = None;
     }
     settings.buckets = Some(buckets.next_multiple_of(2).min(MAX_BUCKETS));
-}
-
-/// Chunk length and bucket count are both set.
-fn chunk_is_free(settings: &Settings) -> bool {
-    settings.chunk.is_some() && settings.buckets.is_some()
 }
 
 /// 1, 1.5, 2, 3, 4, 6, 8, ... times a power of two within `[low, high]`, with both ends.
@@ -125,14 +125,43 @@ pub fn others(ui: &mut Ui, settings: &mut Settings, has_own: bool) -> Asked {
     }
     asked.open_picture = ui.button(Text::OpenPicture.get()).on_hover_text(Text::OpenPictureHelp.get()).clicked();
     ui.add_space(4.0);
-    section(ui, Text::SectionInput, |ui| input(ui, settings));
-    section(ui, Text::SectionShapes, |ui| shapes(ui, settings));
-    section(ui, Text::SectionHashing, |ui| hashing(ui, settings));
-    section(ui, Text::SectionRules, |ui| rules(ui, settings));
-    section(ui, Text::SectionProjection, |ui| {
+    presets(ui, settings);
+    section(ui, Text::SectionInput, Text::SectionInputHelp, |ui| input(ui, settings));
+    section(ui, Text::SectionShapes, Text::SectionShapesHelp, |ui| shapes(ui, settings));
+    section(ui, Text::SectionHashing, Text::SectionHashingHelp, |ui| hashing(ui, settings));
+    section(ui, Text::SectionRules, Text::SectionRulesHelp, |ui| rules(ui, settings));
+    section(ui, Text::SectionProjection, Text::SectionProjectionHelp, |ui| {
         choice(ui, Text::Projection, Text::ProjectionHelp, &mut settings.projection, Projection::ALL);
     });
     asked
+}
+
+/// Which code's rules these are, and a menu to take another's.
+fn presets(ui: &mut Ui, settings: &mut Settings) {
+    let now = Preset::of(settings);
+    row(ui, Text::Preset, Text::PresetHelp, |ui| {
+        let shown = now.map_or(Text::PresetOwn.get(), |preset| preset.title);
+        let menu = ComboBox::from_id_salt(Text::Preset).selected_text(shown).truncate();
+        let menu = menu.show_ui(ui, |ui| {
+            for preset in &PRESETS {
+                let chosen = ui.selectable_label(now == Some(preset), preset.title);
+                if chosen.on_hover_text(preset_words(preset).get()).clicked() {
+                    preset.apply(settings);
+                }
+            }
+        });
+        menu.response
+    });
+    ui.label(RichText::new(now.map_or(Text::PresetOwnNote, preset_words).get()).small().weak());
+}
+
+/// What sets a preset apart, in one sentence.
+pub fn preset_words(preset: &Preset) -> Text {
+    match preset.name {
+        "reformer-pytorch" => Text::PresetReformerPytorch,
+        "hugging-face" => Text::PresetHuggingFace,
+        _ => Text::PresetPaper,
+    }
 }
 
 fn input(ui: &mut Ui, settings: &mut Settings) {
@@ -169,7 +198,7 @@ fn shapes(ui: &mut Ui, settings: &mut Settings) {
 }
 
 fn hashing(ui: &mut Ui, settings: &mut Settings) {
-    let mut free = chunk_is_free(settings);
+    let mut free = settings.chunk_is_free();
     if switch(ui, Text::FreeChunk, Text::FreeChunkHelp, &mut free) {
         let (chunk, buckets) = (settings.chunk_len(), settings.bucket_count());
         (settings.chunk, settings.buckets) = (Some(chunk), free.then_some(buckets));
@@ -179,6 +208,8 @@ fn hashing(ui: &mut Ui, settings: &mut Settings) {
         number(ui, Text::Chunk, Text::ChunkHelp, &mut chunk, 1..=MAX_N, 0.2);
         settings.chunk = Some(chunk);
     }
+    choice(ui, Text::BucketRule, Text::BucketRuleHelp, &mut settings.bucket_rule, BucketRule::ALL);
+    choice(ui, Text::Short, Text::ShortHelp, &mut settings.short, Short::ALL);
     choice(ui, Text::Hash, Text::HashHelp, &mut settings.hash, Hash::ALL);
     let columns = |factors: &[u32]| grouped(factors.iter().map(|factor| u64::from(factor / 2)).sum());
     let plain = settings.bucket_count();
@@ -235,8 +266,9 @@ fn rules(ui: &mut Ui, settings: &mut Settings) {
     }
 }
 
-fn section(ui: &mut Ui, name: Text, contents: impl FnOnce(&mut Ui)) {
-    egui::CollapsingHeader::new(name.get()).id_salt(name).show(ui, contents);
+fn section(ui: &mut Ui, name: Text, help: Text, contents: impl FnOnce(&mut Ui)) {
+    let section = egui::CollapsingHeader::new(name.get()).id_salt(name).show(ui, contents);
+    section.header_response.on_hover_text(help.get());
 }
 
 /// A row of a name on the left and a control on the right.
@@ -305,6 +337,8 @@ named! {
         Full => FullOnline, FullRowwise => FullRowwise, FullMaterialized => FullMaterialized,
         Lsh => TabLsh, Linformer => TabLinformer
     }
+    BucketRule { Paper => BucketRulePaper, Chunks => BucketRuleChunks, PowerOfTwo => BucketRulePowerOfTwo }
+    Short { Lsh => ShortLsh, Full => ShortFull }
     Hash { Auto => HashAuto, Plain => HashPlain, Factorised => HashFactorised }
     Projection { Mean => ProjectionMean, Gaussian => ProjectionGaussian }
     KeyNorm { None => KeyNormNone, L2Max => KeyNormMax, L2Rms => KeyNormRms }

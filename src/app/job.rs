@@ -100,6 +100,10 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
         Question::Strongest { head, count } => {
             Answer::Strongest(Rc::new(run.strongest(gpu, head, count, progress).await?))
         }
+        Question::Under { preset } => Answer::Under(run.under(gpu, preset, progress).await?),
+        Question::LastToken => Answer::LastToken(Rc::new(run.moved(gpu, progress).await?)),
+        Question::SeparateKeys => Answer::SeparateKeys(run.separate_keys(gpu, progress).await?.map(Rc::new)),
+        Question::ByRounds => Answer::ByRounds(run.by_rounds(gpu, progress).await?.map(Rc::new)),
         Question::Accuracy { rounds } => Answer::Accuracy(run.accuracy(gpu, rounds, progress).await?),
     })
 }

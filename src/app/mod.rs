@@ -24,7 +24,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use text::{Text, fill};
-use views::{attention, buckets, compare, memory, result};
+use views::{attention, buckets, codes, compare, memory, result};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -65,6 +65,7 @@ struct Views {
     attention: attention::State,
     result: result::State,
     memory: memory::State,
+    codes: codes::State,
     compare: compare::State,
 }
 

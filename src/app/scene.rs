@@ -1,9 +1,11 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
+use crate::lab::{ByRounds, Moved, SeparateKeys};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
+use crate::presets::Preset;
 use crate::settings::{Method, Settings};
 use std::rc::Rc;
 
@@ -14,6 +16,7 @@ pub enum View {
     Attention,
     Result,
     Memory,
+    Codes,
     Compare,
 }
 
@@ -48,6 +51,16 @@ pub enum Question {
     Accuracy {
         rounds: u32,
     },
+    /// LSH attention under the rules of a preset.
+    Under {
+        preset: &'static Preset,
+    },
+    /// What a change of the last token does to earlier outputs.
+    LastToken,
+    /// The buckets of keys that are not the queries.
+    SeparateKeys,
+    /// In how many rounds pairs are visible.
+    ByRounds,
 }
 
 #[derive(Clone)]
@@ -59,6 +72,11 @@ pub enum Answer {
     Strongest(Rc<Vec<f32>>),
     /// From 0 to 1; `None` for any other input.
     Accuracy(Option<f64>),
+    Under(Rc<Outcome>),
+    LastToken(Rc<Moved>),
+    /// `None` where nothing was hashed.
+    SeparateKeys(Option<Rc<SeparateKeys>>),
+    ByRounds(Option<Rc<ByRounds>>),
     /// In words, why there is none.
     Failed(String),
 }

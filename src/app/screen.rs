@@ -7,7 +7,7 @@ use super::session::{Session, Stands};
 use super::stage::family;
 use super::text::{self, Text, fill};
 use super::views::ticks::grouped;
-use super::views::{attention, buckets, compare, format, memory, result};
+use super::views::{attention, buckets, codes, compare, format, memory, result};
 use super::{App, controls, files, open, strip, summary, worded};
 use crate::gpu::Fault;
 use crate::gpu::run::Clock;
@@ -127,6 +127,7 @@ impl App {
                 (View::Attention, Text::ViewAttention, Text::ViewAttentionHelp),
                 (View::Result, Text::ViewResult, Text::ViewResultHelp),
                 (View::Memory, Text::ViewMemory, Text::ViewMemoryHelp),
+                (View::Codes, Text::ViewCodes, Text::ViewCodesHelp),
             ] {
                 if ui.selectable_label(self.view == view, name.get()).on_hover_text(help.get()).clicked() {
                     self.open(view);
@@ -226,10 +227,11 @@ impl App {
             }
         }
         let answer = |_| None;
-        let shown = session.scene(&answer).map(|scene| (scene.settings.n, scene.current().err().cloned()));
+        let shown =
+            session.scene(&answer).map(|scene| (scene.settings.n, scene.current().err().cloned(), scene.method));
         match (session.stands(), shown) {
             (Stands::Cancelled, shown) => {
-                let old = shown.filter(|_| session.is_old()).map(|(n, _)| fill(Text::OldKept, &[&grouped(n.into())]));
+                let old = shown.filter(|_| session.is_old()).map(|(n, ..)| fill(Text::OldKept, &[&grouped(n.into())]));
                 let note = format!("{} {}", Text::CancelledNote.get(), old.unwrap_or_default());
                 if remark(ui, &note, Some((Text::RunAgain, Text::RunAgainHelp))) {
                     session.resume();
@@ -238,10 +240,10 @@ impl App {
             (Stands::Running, None) => {
                 ui.label(Text::SummaryFirst.get());
             }
-            (Stands::Done, Some((_, Some(Missing::PutOff { seconds })))) => {
+            (Stands::Done, Some((_, Some(Missing::PutOff { seconds }), method))) => {
                 let note = fill(Text::PutOffNote, &[&format::time(seconds * 1e3)]);
                 if remark(ui, &note, Some((Text::RunNow, Text::RunNowHelp))) {
-                    commands.push(Command::RunNow(Method::Full));
+                    commands.push(Command::RunNow(method));
                 }
             }
             // That the screen shows an older result stands beside the progress.
@@ -278,6 +280,7 @@ impl App {
                 View::Attention => attention::show(ui, &scene, &mut self.views.attention, commands),
                 View::Result => result::show(ui, &scene, &mut self.views.result, commands),
                 View::Memory => memory::show(ui, &scene, &mut self.views.memory, commands),
+                View::Codes => codes::show(ui, &scene, &mut self.views.codes, commands),
                 View::Compare => compare::show(ui, &scene, &mut self.views.compare, commands),
             }
         });

@@ -22,6 +22,8 @@ use web_time::Instant;
 
 /// Exact attention that takes longer than this runs only when asked.
 const PUT_OFF_MS: f64 = 3000.0;
+/// The other two are what people came for: they wait only where a slider has made them quadratic.
+const PUT_OFF_SPARSE_MS: f64 = 20_000.0;
 /// Settings that change again within this time are not run.
 const SETTLE: Duration = Duration::from_millis(60);
 /// A frame gives the worker about this long.
@@ -403,9 +405,7 @@ impl Session {
             if self.is_checking() && (target.input.is_none() || !soon(current)) {
                 return Some(Job::Check);
             }
-            if target.input.is_none() {
-                return None;
-            }
+            target.input.as_ref()?;
             let mut order = std::iter::once(current).chain(FAMILIES.into_iter().filter(|method| *method != current));
             if let Some(method) = order.find(|method| soon(*method)) {
                 return Some(Job::Run(method));
@@ -537,9 +537,10 @@ impl Session {
     /// Puts off what takes long, lets the next stage take the screen over, and forgets answers about
     /// what is no longer there.
     fn settle(&mut self) {
-        let judged = self.judge();
-        if let (Some(missing), Some(target)) = (judged, self.target_mut()) {
-            target.slots[slot(Method::Full)] = Err(missing);
+        for method in FAMILIES {
+            if let (Some(missing), Some(target)) = (self.judge(method), self.target_mut()) {
+                target.slots[slot(method)] = Err(missing);
+            }
         }
         let ready = |stage: &Stage| stage.input.is_some() && !matches!(stage.current(), Err(Missing::Soon));
         if self.next.as_ref().is_some_and(ready) {
@@ -552,20 +553,21 @@ impl Session {
         }
     }
 
-    /// Whether exact attention is to wait until it is asked for; the pace is known better after each
-    /// run, so it is judged again.
-    fn judge(&self) -> Option<Missing> {
+    /// Whether a method is to wait until it is asked for; the pace is known better after each run, so
+    /// it is judged again.
+    fn judge(&self, method: Method) -> Option<Missing> {
         let target = self.target()?;
         let input = target.input.as_ref()?;
-        if !matches!(target.slots[slot(Method::Full)], Err(Missing::Soon | Missing::PutOff { .. })) {
+        if !matches!(target.slots[slot(method)], Err(Missing::Soon | Missing::PutOff { .. })) {
             return None;
         }
-        let settings = key(&target.settings, Method::Full, self.full_way);
+        let settings = key(&target.settings, method, self.full_way);
         let dims = input.problem.dims;
         let plan = lab::plan(&dims, &lab::measured(&settings, &dims), self.gpu.limits);
         // What is refused takes no time to say so.
         let ms = plan.map_or(0.0, |plan| self.gpu.estimate_ms(&plan));
-        let waits = ms > PUT_OFF_MS && self.forced.as_ref() != Some(&settings);
+        let limit = if method == Method::Full { PUT_OFF_MS } else { PUT_OFF_SPARSE_MS };
+        let waits = ms > limit && self.forced.as_ref() != Some(&settings);
         Some(if waits { Missing::PutOff { seconds: ms / 1e3 } } else { Missing::Soon })
     }
 }

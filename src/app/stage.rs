@@ -77,6 +77,8 @@ pub fn key(settings: &Settings, method: Method, full_way: Method) -> Settings {
             rounds: settings.rounds,
             buckets: settings.buckets,
             chunk: settings.chunk,
+            bucket_rule: settings.bucket_rule,
+            short: settings.short,
             hash: settings.hash,
             rotations_per_head: settings.rotations_per_head,
             semantics: settings.semantics,
@@ -85,20 +87,15 @@ pub fn key(settings: &Settings, method: Method, full_way: Method) -> Settings {
         Method::Linformer => Settings { method, k: settings.k, ..key },
         Method::Full | Method::FullRowwise | Method::FullMaterialized => {
             let rule = settings.semantics;
+            let any = Semantics { causal: rule.causal, score_scale: rule.score_scale, ..Semantics::PAPER };
             let shared = Semantics {
-                score_scale: rule.score_scale,
                 key_norm: rule.key_norm,
                 key_norm_eps: rule.key_norm_eps,
                 self_rule: rule.self_rule,
-                ..Semantics::PAPER
+                ..any
             };
-            let semantics = if settings.shared_qk { shared } else { Semantics::PAPER };
-            Settings {
-                method: full_way,
-                shared_qk: settings.shared_qk,
-                semantics: Semantics { causal: rule.causal, ..semantics },
-                ..key
-            }
+            let semantics = if settings.shared_qk { shared } else { any };
+            Settings { method: full_way, shared_qk: settings.shared_qk, semantics, ..key }
         }
     }
 }

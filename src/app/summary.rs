@@ -7,6 +7,7 @@ use super::views::format;
 use super::views::ticks::grouped;
 use crate::outcome::Outcome;
 use crate::plan::bytes_in_words;
+use crate::presets::Preset;
 use crate::settings::{InputKind, Method};
 
 /// The name of a method on its tab.
@@ -25,6 +26,7 @@ pub fn view_name(view: View) -> Text {
         View::Attention => Text::ViewAttention,
         View::Result => Text::ViewResult,
         View::Memory => Text::ViewMemory,
+        View::Codes => Text::ViewCodes,
         View::Compare => Text::TabCompare,
     }
 }
@@ -76,6 +78,9 @@ fn of_outcome(outcome: &Outcome) -> Vec<String> {
         ],
     )];
     match settings.method {
+        Method::Lsh if outcome.is_short() => {
+            sentences.push(fill(Text::SummaryShort, &[&grouped(settings.chunk_len().into())]));
+        }
         Method::Lsh => sentences.push(fill(
             Text::SummaryLsh,
             &[
@@ -88,6 +93,9 @@ fn of_outcome(outcome: &Outcome) -> Vec<String> {
             sentences.push(fill(Text::SummaryLinformer, &[&grouped(settings.projected_len().into())]));
         }
         _ => {}
+    }
+    if settings.method == Method::Lsh {
+        sentences.extend(Preset::of(settings).map(|preset| fill(Text::SummaryPreset, &[preset.title])));
     }
     let counted = if settings.method == Method::Linformer { Text::SummaryProducts } else { Text::SummaryPairs };
     sentences.push(fill(counted, &[&grouped(figures.pairs), &format::percent(figures.share)]));

@@ -2,6 +2,7 @@
 //! no settings.
 
 use super::Failure;
+use crate::presets::Preset;
 use crate::settings::{InputKind, KEYS, Key, Sample, Settings, SettingsError};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -67,7 +68,7 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Request, Failure> {
         }),
         Some((_, matches)) => Request::Run(run(matches)?),
         None => {
-            let any = KEYS.iter().any(|key| matches.contains_id(key.name));
+            let any = matches.contains_id(Preset::NAME) || KEYS.iter().any(|key| matches.contains_id(key.name));
             let settings = settings(&matches, Settings::default())?;
             Request::Window(any.then_some(settings))
         }
@@ -91,6 +92,7 @@ fn command() -> Command {
     Command::new("attention-lab")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Reformer's LSH attention and Linformer, live on the GPU. Without a command the desktop app opens.")
+        .arg(preset())
         .args(KEYS.iter().map(flag))
         .args_conflicts_with_subcommands(true)
         .disable_help_subcommand(true)
@@ -111,6 +113,7 @@ fn command() -> Command {
         .subcommand(
             Command::new("run")
                 .about("Run one method without a window and print its figures")
+                .arg(preset())
                 .args(KEYS.iter().map(flag))
                 .args([
                     path("image", "FILE", "A PNG or JPEG file as the picture input"),
@@ -123,6 +126,15 @@ fn command() -> Command {
                     json(),
                 ]),
         )
+}
+
+/// The flag that writes many settings at once.
+fn preset() -> Arg {
+    Arg::new(Preset::NAME)
+        .long(Preset::NAME)
+        .value_name("NAME")
+        .help(format!("The rules of the paper or of a published code, which other flags override: {}", Preset::ALLOWED))
+        .help_heading("Settings")
 }
 
 /// The flag of a setting; one that can be true may stand without a value.
@@ -141,12 +153,9 @@ fn flag(key: &Key) -> Arg {
 }
 
 fn settings(matches: &ArgMatches, mut settings: Settings) -> Result<Settings, Failure> {
-    for key in KEYS {
-        if let Some(value) = matches.get_one::<String>(key.name) {
-            settings.set(key.name, value).map_err(|error| wrong(&error))?;
-        }
-    }
-    settings.validate().map_err(|error| wrong(&error))?;
+    let names = std::iter::once(Preset::NAME).chain(KEYS.iter().map(|key| key.name));
+    let pairs = names.filter_map(|name| Some((name, matches.get_one::<String>(name)?.as_str())));
+    settings.write(pairs).map_err(|error| wrong(&error))?;
     Ok(settings)
 }
 
@@ -215,7 +224,7 @@ fn sentence(error: &Error) -> String {
         }
         (ErrorKind::InvalidSubcommand, _) => {
             let command = shown(said(ContextKind::InvalidSubcommand).unwrap_or_default());
-            format!("{command}: no such command; allowed are run, device, or none for the desktop app")
+            format!("{command}: no such command; allowed are run, device, verify, or none for the desktop app")
         }
         _ => {
             let text = error.render().to_string();

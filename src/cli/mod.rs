@@ -1,4 +1,4 @@
-//! The command line: `run` and `device` without a window, and the way into the desktop app.
+//! The command line: `run`, `device` and `verify` without a window, and the way into the desktop app.
 
 mod args;
 mod report;

@@ -3,7 +3,8 @@
 use crate::gpu::Gpu;
 use crate::gpu::run::Clock;
 use crate::outcome::{Lists, Outcome};
-use crate::plan::bytes_in_words;
+use crate::plan::{bytes_in_words, grouped};
+use crate::presets::Preset;
 use crate::semantics::Choice;
 use crate::settings::{InputKind, Method};
 use crate::verify::{Totals, Verdict};
@@ -29,6 +30,10 @@ struct RunJson<'a> {
     peak_bytes: u64,
     steps: Vec<StepJson>,
     buffers: Vec<BufferJson<'a>>,
+    /// What ran: `lsh` or, for a short sequence, `full`; null for the other methods.
+    path: Option<&'static str>,
+    /// The preset whose rules the settings have.
+    preset: Option<&'static str>,
     visits: u64,
     error_plain: f64,
     /// Queries behind error, recall and mass when not all.
@@ -107,6 +112,8 @@ pub fn run_json(outcome: &Outcome, files: &[PathBuf]) -> String {
         peak_bytes: outcome.peak_bytes,
         steps: steps.collect(),
         buffers: buffers.collect(),
+        path: (settings.method == Method::Lsh).then(|| if outcome.is_short() { "full" } else { "lsh" }),
+        preset: Preset::of(settings).map(|preset| preset.name),
         visits: figures.visits,
         error_plain: figures.error_plain,
         sampled: figures.sampled,
@@ -172,6 +179,9 @@ pub fn run_words(outcome: &Outcome, files: &[PathBuf]) -> String {
         }
         (None, Method::Linformer) => {
             format!("{method}, k {}, E and F {}", settings.projected_len(), settings.projection.spelling())
+        }
+        (None, _) if outcome.is_short() => {
+            format!("{method}, but full attention ran: n is at most the chunk length {}", settings.chunk_len())
         }
         (None, _) => method.to_owned(),
     };
@@ -296,19 +306,6 @@ fn table(rows: &[Vec<String>], right: &[usize]) -> String {
         });
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
-    }
-    text
-}
-
-/// `1,234,567`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
     }
     text
 }

@@ -97,7 +97,7 @@ impl Gpu {
         let timestamps = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
         Self {
             info: adapter.get_info(),
-            limits: Limits { binding: limits.max_storage_buffer_binding_size, buffer: limits.max_buffer_size },
+            limits: Limits::new(limits.max_storage_buffer_binding_size, limits.max_buffer_size),
             ledger: Ledger::default(),
             pipelines: Pipelines::default(),
             timestamp_period: timestamps.then(|| queue.get_timestamp_period()),

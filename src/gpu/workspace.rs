@@ -34,6 +34,11 @@ impl Workspace {
         self.buffers.values().map(|(spec, _)| spec)
     }
 
+    /// Bytes that a buffer was created with; 0 when there is none of this name.
+    pub fn bytes(&self, name: &str) -> u64 {
+        self.buffers.get(name).map_or(0, |(_, allocation)| allocation.size())
+    }
+
     /// Gives the instruments' buffers back.
     pub fn drop_instruments(&mut self) {
         self.buffers.retain(|_, (spec, _)| spec.role != crate::plan::Role::Instrument);

@@ -110,19 +110,7 @@ pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
     let n = dims.n_q;
     let v = value_buffer(&mut b, dims);
     let shared = buffers(&mut b, dims, lsh);
-    let rotation_rows = lsh.rounds * lsh.columns();
-    let rotations = b.buffer(New {
-        name: "rotations",
-        kind: Kind::F32,
-        role: Role::Method,
-        ranges: lsh.rotation_heads,
-        range_words: u64::from(rotation_rows) * b.widths().d_stride() as u64,
-        shape: &[lsh.rotation_heads, lsh.rounds, dims.d, lsh.columns()],
-    });
-    b.fill(
-        rotations,
-        Fill { rounds: lsh.rounds, columns: lsh.columns(), ..Fill::whole(Source::Rotations, rotation_rows) },
-    );
+    let rotations = rotations(&mut b, dims, lsh);
     let (out, lse) = output_buffers(&mut b, dims);
     let table = b.buffer(New {
         name: "sort table",
@@ -176,6 +164,38 @@ pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
         }
     }
     b.finish()
+}
+
+/// Plans the hash alone: the `buckets` of every q.
+///
+/// # Errors
+/// The first buffer that the device cannot hold.
+pub fn hash_plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
+    let mut b = Builder::new(limits, dims.widths());
+    let q = query_buffer(&mut b, dims);
+    let buckets = words(&mut b, "buckets", Kind::U32, Role::Method, dims.heads, &[lsh.rounds, dims.n_q]);
+    let rotations = rotations(&mut b, dims, lsh);
+    for head in 0..dims.heads {
+        let (q, rotations) = (b.range(q, head), b.range(rotations, head));
+        hash_pass(&mut b, dims, lsh, q, rotations, head, buckets);
+    }
+    b.finish()
+}
+
+/// R of every round.
+fn rotations(b: &mut Builder, dims: &Dims, lsh: &Lsh) -> BufferId {
+    let (rounds, columns) = (lsh.rounds, lsh.columns());
+    let rows = rounds * columns;
+    let id = b.buffer(New {
+        name: "rotations",
+        kind: Kind::F32,
+        role: Role::Method,
+        ranges: lsh.rotation_heads,
+        range_words: u64::from(rows) * b.widths().d_stride() as u64,
+        shape: &[lsh.rotation_heads, rounds, dims.d, columns],
+    });
+    b.fill(id, Fill { rounds, columns, ..Fill::whole(Source::Rotations, rows) });
+    id
 }
 
 fn hash_pass(b: &mut Builder, dims: &Dims, lsh: &Lsh, q: Binding, rotations: Binding, head: u32, buckets: BufferId) {

@@ -150,6 +150,14 @@ impl Window {
     }
 }
 
+/// The plan of instruments. What the method's plan made before is found by name and keeps its role;
+/// whatever else they need, keys and key scales too, goes when they go.
+fn instruments(b: Builder) -> Result<Plan, Refusal> {
+    let mut plan = b.finish()?;
+    plan.buffers.iter_mut().for_each(|buffer| buffer.role = Role::Instrument);
+    Ok(plan)
+}
+
 /// What stands in a block of rows.
 struct Block<'a> {
     b: &'a mut Builder,
@@ -272,6 +280,25 @@ fn select(block: &mut Block<'_>, rows: Rows, head: u32, lists: [BufferId; 2], co
     }
 }
 
+/// Plans the [`RECALL_KEYS`] strongest keys of exact attention under the method's own rule (`top index`,
+/// strongest first). Rows follow `sample`.
+///
+/// # Errors
+/// The first buffer that the device cannot hold.
+pub fn strongest_keys(dims: &Dims, measured: &Measured, sample: Sample, limits: Limits) -> Result<Plan, Refusal> {
+    let mut b = Builder::new(limits, dims.widths());
+    let exact = Exact::new(&mut b, dims, measured.exact(), "exact key scale", "exact lse", sample.count);
+    let top = top_buffers(&mut b, "top index", "top score", dims.heads, sample.count);
+    for head in 0..dims.heads {
+        let mut block = Block::new(&mut b, dims, "weights", sample, dims.n_kv);
+        for rows in batches(sample, block.rows) {
+            exact.scores(&mut block, head, rows);
+            select(&mut block, rows, head, top, RECALL_KEYS);
+        }
+    }
+    b.finish()
+}
+
 /// Plans the figures of quality: exact outputs under the method's own rule (`exact out`) and the
 /// plain one (`plain out`), the strongest keys (`top index`), for LSH mass and hits (`covered`), for
 /// Linformer the strongest entries of `abs(P-bar E)` (`effective index`). Rows follow `sample`.
@@ -312,7 +339,7 @@ pub fn figures(dims: &Dims, measured: &Measured, sample: Sample, limits: Limits)
             }
         }
     }
-    b.finish()
+    instruments(b)
 }
 
 fn coverage_pass(block: &mut Block<'_>, rows: Rows, head: u32, lsh: &Lsh, top: BufferId) {
@@ -435,7 +462,7 @@ pub fn pairs(dims: &Dims, lsh: &Lsh, head: u32, window: Window, limits: Limits) 
             b.pass(Step::Measure, &attention_map::PAIRS, &params, &bindings, lsh.rounds * tiles, cost);
         }
     }
-    b.finish()
+    instruments(b)
 }
 
 /// Whose weights a row shows.
@@ -500,7 +527,7 @@ pub fn weights(
             block.b.pass(Step::Measure, &map_pixels::PIXELS, &params, &bindings, groups, cost);
         }
     }
-    b.finish()
+    instruments(b)
 }
 
 fn approximate_rows(block: &mut Block<'_>, rows: Rows, head: u32, lsh: &Lsh) {
@@ -554,5 +581,5 @@ pub fn strongest(dims: &Dims, measured: &Measured, head: u32, count: u32, limits
         let groups = rows.count.div_ceil(WORKGROUP);
         block.b.pass(Step::Measure, &top_attention::ATTEND, &params, &bindings, groups, (flops, bytes_of(&bindings)));
     }
-    b.finish()
+    instruments(b)
 }

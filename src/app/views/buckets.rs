@@ -112,6 +112,10 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         Ok(outcome) => outcome,
         Err(why) => return missing(ui, Method::Lsh, why, commands),
     };
+    if outcome.is_short() {
+        ui.label(fill(Text::ShortNote, &[&format::count(u64::from(outcome.dims.n_q))]));
+        return;
+    }
     let rounds = outcome.lists.as_ref().map_or(1, |lists| lists.rounds);
     let (head, round) = (scene.head.min(outcome.dims.heads - 1), scene.round.min(rounds - 1));
     let kept = state.sorted.take().filter(|sorted| sorted.is_of(outcome, head, round));
@@ -161,7 +165,8 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     caption(ui, Text::BucketsCaption.get());
 }
 
-fn select_round(ui: &mut Ui, shown: u32, rounds: u32, commands: &mut Vec<Command>) {
+/// A button for each round.
+pub(super) fn select_round(ui: &mut Ui, shown: u32, rounds: u32, commands: &mut Vec<Command>) {
     ui.label(Text::Round.get());
     for round in 0..rounds {
         let button = ui.selectable_label(round == shown, (round + 1).to_string());

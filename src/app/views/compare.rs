@@ -1,5 +1,6 @@
 //! All methods in one table: a row a figure, a column a method.
 
+use super::layout::cell;
 use super::{caption, contender, format, method_name, missing, title};
 use crate::app::scene::{Command, Scene};
 use crate::app::text::{Text, fill};
@@ -8,7 +9,7 @@ use crate::memory;
 use crate::outcome::{Figures, Outcome};
 use crate::plan::Role;
 use crate::settings::Method;
-use egui::{Align, Grid, Layout, RichText, ScrollArea, Ui};
+use egui::{Align, Grid, RichText, ScrollArea, Ui};
 use std::rc::Rc;
 
 const METHODS: [Method; 3] = [Method::Full, Method::Lsh, Method::Linformer];
@@ -132,14 +133,6 @@ fn table(ui: &mut Ui, outcomes: Known<'_>) {
     });
 }
 
-fn cell(ui: &mut Ui, width: f32, side: Align, text: RichText) -> egui::Response {
-    ui.scope(|ui| {
-        ui.set_width(width);
-        ui.with_layout(Layout::top_down(side), |ui| ui.label(text)).inner
-    })
-    .inner
-}
-
 fn name_cell(ui: &mut Ui, width: f32, name: Text, hover: Text) {
     cell(ui, width, Align::Min, RichText::new(name.get())).on_hover_text(hover.get());
 }
@@ -191,6 +184,7 @@ fn best(row: &Row, values: [Option<f64>; 3]) -> Option<usize> {
 fn way(outcome: &Outcome) -> String {
     let settings = &outcome.settings;
     match settings.method {
+        Method::Lsh if outcome.is_short() => Text::ShortFull.get().to_owned(),
         Method::Lsh => {
             let [rounds, buckets, chunk] =
                 [settings.rounds, settings.bucket_count(), settings.chunk_len()].map(|x| format::count(u64::from(x)));

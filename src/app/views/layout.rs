@@ -1,10 +1,19 @@
 //! What views of several panels share: columns and legends.
 
-use egui::{Align, Color32, Layout, Rect, Response, Role, Sense, TextStyle, Ui, WidgetInfo, vec2};
+use egui::{Align, Color32, Layout, Rect, Response, RichText, Role, Sense, TextStyle, Ui, WidgetInfo, vec2};
 
 /// A column whose text is not justified, as that of egui's columns is.
 pub fn column(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     ui.with_layout(Layout::top_down(Align::Min), contents);
+}
+
+/// A cell of a table with columns of a given width.
+pub fn cell(ui: &mut Ui, width: f32, side: Align, text: RichText) -> Response {
+    ui.scope(|ui| {
+        ui.set_width(width);
+        ui.with_layout(Layout::top_down(side), |ui| ui.label(text)).inner
+    })
+    .inner
 }
 
 /// A coloured square and words, which stay together where lines wrap.

@@ -2,6 +2,7 @@
 
 pub mod attention;
 pub mod buckets;
+pub mod codes;
 pub mod colour;
 pub mod compare;
 pub mod contender;

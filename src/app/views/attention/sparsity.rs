@@ -7,7 +7,7 @@ use crate::app::views::drawn::Drawn;
 use crate::app::views::format;
 use crate::app::views::layout::column;
 use crate::app::views::tokens::{Canvas, Face, Tokens};
-use crate::outcome::{Outcome, Sparsity};
+use crate::outcome::{Distance, Outcome, Sparsity};
 use crate::settings::Method;
 use egui::Ui;
 use egui_plot::{AxisHints, GridMark, HoverPosition, Line, LineStyle, Plot, PlotPoint, PlotPoints, Points, VLine};
@@ -80,7 +80,7 @@ impl Sparse {
         if let Some(full) = full
             && self.full.as_ref().is_none_or(|old| !is_full(old, full))
         {
-            let drawn = Drawn::new(shown, head_of(full, scene.head), width);
+            let drawn = Drawn::new(shown, full.head(scene.head), width);
             self.full = Some((full.clone(), scene.head, drawn));
         }
         let name = fill(Text::StrongestOutput, &[&count.to_string()]);
@@ -94,7 +94,7 @@ impl Sparse {
                     column(right, |ui| paint(ui, scene, Text::StrongestAll.get(), all.face(), second, commands));
                     first.turn = second.turn;
                 });
-                let error = format::percent(apart(&rows, head_of(full, scene.head)));
+                let error = format::percent(Distance::between(&rows, full.head(scene.head)).relative());
                 ui.label(fill(Text::StrongestError, &[&error]));
             }
             _ => paint(ui, scene, &name, kept.face(), first, commands),
@@ -108,11 +108,6 @@ fn paint(ui: &mut Ui, scene: &Scene<'_>, name: &str, face: Face<'_>, canvas: &mu
     tokens.show(ui, scene, canvas).tell(commands);
 }
 
-fn head_of(outcome: &Outcome, head: u32) -> &[f32] {
-    let size = (outcome.dims.n_q * outcome.dims.d_v) as usize;
-    outcome.out.chunks_exact(size).nth(head as usize).unwrap_or_default()
-}
-
 /// Whether full attention on the screen follows the rule of which the strongest keys are kept.
 fn is_comparable(method: Method, full: &Outcome) -> bool {
     match method {
@@ -120,13 +115,6 @@ fn is_comparable(method: Method, full: &Outcome) -> bool {
         Method::Linformer => !full.settings.shared_qk,
         Method::Full | Method::FullRowwise | Method::FullMaterialized => true,
     }
-}
-
-/// `norm(a - b) / norm(b)`.
-fn apart(a: &[f32], b: &[f32]) -> f64 {
-    let square = |x: f32| f64::from(x) * f64::from(x);
-    let (apart, length) = a.iter().zip(b).fold((0.0, 0.0), |sum, (a, b)| (sum.0 + square(a - b), sum.1 + square(*b)));
-    if length > 0.0 { (apart / length).sqrt() } else { apart.sqrt() }
 }
 
 /// Exact mass over the number of strongest keys, the numbers on a logarithmic axis.
@@ -200,12 +188,6 @@ fn words(sparsity: &Sparsity) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances_are_relative() {
-        assert!((apart(&[3.0, 0.0], &[0.0, 4.0]) - 1.25).abs() < 1e-9);
-        assert_eq!(apart(&[3.0, 4.0], &[0.0, 0.0]), 5.0);
-    }
 
     #[test]
     fn short_sequences_have_words_too() {

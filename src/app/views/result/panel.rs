@@ -4,7 +4,7 @@ use crate::app::views::colour::{self, Scale};
 use crate::app::views::drawn::Drawn;
 use crate::inputs::row_errors;
 use crate::inputs::{DuplicationInput, Shown};
-use crate::outcome::Outcome;
+use crate::outcome::{Distance, Outcome};
 use egui::Color32;
 use std::rc::Rc;
 
@@ -27,10 +27,7 @@ pub struct Errors {
 
 impl Errors {
     fn new(out: &[f32], full: &[f32], width: usize) -> Self {
-        let rows = row_errors(out, full, width);
-        let norm = |values: &[f32]| values.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
-        let length = norm(full);
-        Self { relative: if length > 0.0 { norm(&rows) / length } else { norm(&rows) }, rows }
+        Self { rows: row_errors(out, full, width), relative: Distance::between(out, full).relative() }
     }
 }
 
@@ -83,9 +80,8 @@ impl Panels {
 }
 
 fn output(outcome: &Outcome, head: Option<u32>) -> Vec<f32> {
-    let size = (outcome.dims.n_q * outcome.dims.d_v) as usize;
     match head {
-        Some(head) => outcome.out.chunks_exact(size).nth(head as usize).unwrap_or_default().to_vec(),
+        Some(head) => outcome.head(head).to_vec(),
         None => outcome.mean_of_heads(),
     }
 }

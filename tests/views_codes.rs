@@ -1,0 +1,127 @@
+//! The view of published codes on a software adapter, as pictures in `target/screenshots` and as
+//! assertions on what it says.
+#![cfg(not(target_arch = "wasm32"))]
+
+use attention_lab::app::App;
+use attention_lab::app::scene::{Command, View};
+use attention_lab::gpu::device;
+use attention_lab::presets::{PRESETS, Preset};
+use attention_lab::settings::{Method, Settings};
+use egui::accesskit::Role;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+fn open(size: [f32; 2], theme: egui::Theme, settings: Settings) -> Harness<'static, App> {
+    let mut setup = egui_kittest::wgpu::default_wgpu_setup();
+    if let egui_wgpu::WgpuSetup::CreateNew(new) = &mut setup {
+        new.device_descriptor = Arc::new(device::descriptor);
+    }
+    let builder = Harness::builder().with_size(size).with_theme(theme).wgpu_setup(setup);
+    let mut app = builder.build_eframe(move |cc| App::with(cc, Some(settings), None));
+    settle(&mut app);
+    app.state_mut().obey(Command::Open(View::Codes));
+    settle(&mut app);
+    app
+}
+
+fn settle(app: &mut Harness<'_, App>) {
+    app.run_steps(3);
+    for _ in 0..100_000 {
+        app.step();
+        if !app.state().is_busy() {
+            app.run();
+            return;
+        }
+    }
+    panic!("never came: {}", app.state().summary());
+}
+
+fn sees(app: &Harness<'_, App>, words: &str) {
+    assert!(app.query_all_by_label_contains(words).next().is_some(), "\"{words}\" is not on the screen");
+}
+
+fn screenshot(app: &mut Harness<'_, App>, name: &str) {
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
+    std::fs::create_dir_all(&folder).expect("the folder of screenshots");
+    app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
+}
+
+const SECTIONS: [(&str, &str); 3] = [
+    ("Who moved my chunk?", "distance of an output from what it was"),
+    ("Why Q = K?", "hold queries and not one key"),
+    ("Union or intersection of rounds?", "intersection)"),
+];
+
+#[test]
+fn codes_side_by_side_and_three_questions() {
+    // Queries that see any bucket notice every border that moves.
+    let mut settings = Settings { n: 576, ..Settings::default() };
+    Preset::find("reformer-pytorch").expect("a preset").apply(&mut settings);
+    for (size, name) in [([1280.0, 800.0], "wide"), ([390.0, 844.0], "phone")] {
+        let mut app = open(size, egui::Theme::Dark, settings.clone());
+        for preset in &PRESETS {
+            sees(&app, preset.title);
+            assert!(app.query_by_role_and_label(Role::Image, preset.title).is_some(), "no output of {}", preset.title);
+        }
+        sees(&app, "in use");
+        screenshot(&mut app, &format!("codes_{name}"));
+        // Taller, so that every section stands on the screen.
+        app.set_size(egui::vec2(size[0], 2600.0));
+        app.run();
+        for (section, words) in SECTIONS {
+            app.get_by_label(section).click();
+            settle(&mut app);
+            sees(&app, words);
+        }
+        screenshot(&mut app, &format!("codes_{name}_unfolded"));
+    }
+}
+
+#[test]
+fn the_rules_of_a_code_can_be_taken() {
+    let mut app =
+        open([1280.0, 800.0], egui::Theme::Light, Settings { n: 256, d: 16, rounds: 2, ..Settings::default() });
+    let buttons: Vec<_> = app.query_all_by_label("Use these rules").collect();
+    assert_eq!(buttons.len(), 2, "the third is in use");
+    buttons[1].click();
+    settle(&mut app);
+    let now = Preset::of(app.state().settings()).map(|preset| preset.name);
+    assert_eq!(now, Some("hugging-face"));
+    assert!(app.state().summary().contains("Rules of Hugging Face."), "{}", app.state().summary());
+    screenshot(&mut app, "codes_wide_light");
+}
+
+#[test]
+fn a_short_sequence_says_that_full_attention_ran() {
+    let mut settings = Settings { n: 64, d: 16, rounds: 2, ..Settings::default() };
+    Preset::find("hugging-face").expect("a preset").apply(&mut settings);
+    // High, so that every section stands on the screen.
+    let mut app = open([1280.0, 1600.0], egui::Theme::Dark, settings);
+    sees(&app, "Hugging Face alone turns to full attention");
+    assert!(app.state().summary().contains("full attention ran instead of LSH attention"), "{}", app.state().summary());
+    for (section, _) in SECTIONS {
+        app.get_by_label(section).click();
+        settle(&mut app);
+    }
+    sees(&app, "Full attention ran instead of LSH attention");
+    sees(&app, "without a sort no earlier output can move");
+    screenshot(&mut app, "codes_short");
+    for view in [View::Buckets, View::Attention, View::Result, View::Memory, View::Compare] {
+        app.state_mut().obey(Command::Open(view));
+        settle(&mut app);
+        assert_eq!(app.state().view(), view);
+    }
+}
+
+#[test]
+fn the_other_methods_lead_to_reformer() {
+    let settings = Settings { n: 256, d: 16, method: Method::Linformer, ..Settings::default() };
+    let mut app = open([390.0, 844.0], egui::Theme::Light, settings);
+    app.get_by_label("Show Reformer").click();
+    settle(&mut app);
+    assert_eq!(app.state().settings().method, Method::Lsh);
+    assert_eq!(app.state().view(), View::Codes);
+}
