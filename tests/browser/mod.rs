@@ -20,7 +20,7 @@ use server::Server;
 use webdriver::Session;
 
 /// How long a state may take to come on a slow machine before the test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// WebGPU on the software adapter that Chromium brings, with a canvas that shows in screenshots: all are needed.
 const FLAGS: [&str; 10] = [

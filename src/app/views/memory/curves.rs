@@ -67,12 +67,14 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
             let log_n = f64::from(n).log2();
             let faint = ink.gamma_multiply(0.6);
             plot.vline(VLine::new("", log_n).color(faint).width(1.0).allow_hover(false));
-            for (limit, text) in
-                [(scene.limits.buffer, Text::MemoryLimitBuffer), (scene.limits.binding, Text::MemoryLimitBinding)]
-            {
+            // They may be equal: one is named above its line, the other below.
+            for (limit, text, anchor) in [
+                (scene.limits.buffer, Text::MemoryLimitBuffer, Align2::LEFT_BOTTOM),
+                (scene.limits.binding, Text::MemoryLimitBinding, Align2::LEFT_TOP),
+            ] {
                 let log = (limit as f64).log2();
                 plot.hline(HLine::new("", log).color(faint).style(LineStyle::dashed_loose()).allow_hover(false));
-                note(plot, [left, log], Align2::LEFT_BOTTOM, fill(text, &[&format::bytes(limit)]), faint);
+                note(plot, [left, log], anchor, fill(text, &[&format::bytes(limit)]), faint);
             }
             known.curves.iter().for_each(|curve| draw(plot, curve));
             for outcome in [scene.full, scene.lsh, scene.linformer].into_iter().flatten() {
