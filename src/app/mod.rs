@@ -28,6 +28,8 @@ use views::{attention, buckets, codes, compare, memory, result};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
+/// Width of a hover text, which a phone must hold.
+const TOOLTIP: f32 = 340.0;
 /// The length to start with on an adapter that computes on the CPU.
 const SOFTWARE_N: u32 = 1024;
 
@@ -79,6 +81,7 @@ impl App {
     pub fn with(cc: &eframe::CreationContext<'_>, settings: Option<Settings>, picture: Option<Picture>) -> Self {
         cc.egui_ctx.all_styles_mut(|style| {
             style.text_styles.insert(egui::TextStyle::Small, egui::FontId::proportional(SMALL));
+            style.spacing.tooltip_width = TOOLTIP;
             // Captions explain: they stand back, but must be readable from the last row.
             style.visuals.weak_text_alpha = 0.8;
         });
