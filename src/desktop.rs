@@ -19,7 +19,7 @@ pub fn run(settings: Option<Settings>) -> eframe::Result {
         ..Default::default()
     };
     eframe::run_native(
-        crate::app::text::Text::AppName.get(),
+        crate::text::Text::AppName.get(),
         options,
         Box::new(|cc| Ok(Box::new(App::with(cc, settings, None)))),
     )

@@ -20,6 +20,7 @@ pub mod random;
 pub mod semantics;
 pub mod settings;
 pub mod steps;
+pub mod text;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod verify;
 #[cfg(target_arch = "wasm32")]

@@ -5,6 +5,7 @@
 
 use crate::problem::Fill;
 use crate::steps::{Kernel, Widths};
+use crate::text::{Text, fill};
 use std::fmt;
 use std::sync::Arc;
 
@@ -200,16 +201,10 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.whole { "needs" } else { "must show a shader" };
-        write!(
-            f,
-            "the buffer \"{}\" {what} {} ({} bytes), this device allows {} ({} bytes); choose a shorter sequence or another method",
-            self.buffer,
-            bytes_in_words(self.needed),
-            self.needed,
-            bytes_in_words(self.allowed),
-            self.allowed
-        )
+        let text = if self.whole { Text::RefusedBuffer } else { Text::RefusedBinding };
+        let (needed, allowed) = (self.needed.to_string(), self.allowed.to_string());
+        let values = [self.buffer, &bytes_in_words(self.needed), &needed, &bytes_in_words(self.allowed), &allowed];
+        f.write_str(&fill(text, &values))
     }
 }
 

@@ -1,12 +1,12 @@
 //! The panel of settings: four sliders on top, everything else folds below.
 
-use super::text::{Text, fill};
 use super::views::ticks::{grouped, written};
 use crate::presets::{PRESETS, Preset};
 use crate::semantics::{Choice, KeyNorm, ScoreScale, SelfRule, Wrap};
 use crate::settings::{
     Arrangement, BucketRule, Hash, InputKind, MAX_BUCKETS, MAX_N, Method, Projection, Sample, Settings, Short,
 };
+use crate::text::{Text, fill};
 use egui::emath::Numeric;
 use egui::{Align, ComboBox, DragValue, Layout, Response, RichText, Slider, Ui};
 use std::ops::RangeInclusive;

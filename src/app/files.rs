@@ -1,8 +1,8 @@
 //! Pictures from outside: the shipped photographs, files that the user opens or drops.
 
-use super::text::{Text, fill};
 use crate::inputs::{self, Picture};
 use crate::settings::Sample;
+use crate::text::{Text, fill};
 use egui::DroppedFileHandle;
 
 /// The bytes of a shipped photograph.

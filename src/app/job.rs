@@ -3,13 +3,13 @@
 use super::background::Background;
 use super::files;
 use super::scene::{Answer, Question};
-use super::text::{Text, fill};
 use crate::check;
 use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::inputs::{self, Input, Picture};
 use crate::lab::{LabError, Run};
 use crate::settings::{InputKind, Method, Sample, Settings};
+use crate::text::{Text, fill};
 use std::cell::Cell;
 use std::rc::Rc;
 

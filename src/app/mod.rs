@@ -11,19 +11,18 @@ pub mod session;
 mod stage;
 pub mod strip;
 mod summary;
-pub mod text;
 pub mod views;
 
 use crate::gpu::Gpu;
 use crate::inputs::Picture;
 use crate::settings::{InputKind, KEYS, Sample, Settings, SettingsError};
+use crate::text::{self, Text, fill};
 use address::Address;
 use scene::{Command, Question, Scene, View};
 use session::{Again, Session, Stands};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use text::{Text, fill};
 use views::{attention, buckets, codes, compare, memory, result};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.

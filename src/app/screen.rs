@@ -5,7 +5,6 @@ use super::job::Job;
 use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
 use super::stage::family;
-use super::text::{self, Text, fill};
 use super::views::ticks::grouped;
 use super::views::{attention, buckets, codes, compare, format, memory, result};
 use super::{App, controls, files, open, strip, summary, worded};
@@ -14,6 +13,7 @@ use crate::gpu::run::Clock;
 use crate::outcome::Outcome;
 use crate::plan::Step;
 use crate::settings::{Method, Settings};
+use crate::text::{self, Text, fill};
 use egui::{Align, Button, CentralPanel, Color32, Layout, Panel, ProgressBar, RichText, ScrollArea, Ui};
 use std::time::Duration;
 

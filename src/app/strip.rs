@@ -1,12 +1,12 @@
 //! The strip of a pipeline's steps: what each cost, and which view shows it.
 
 use super::scene::View;
-use super::text::{Text, fill};
 use super::views::format;
 use super::views::ticks::written;
 use crate::outcome::{Outcome, StepReport};
 use crate::plan::Step;
 use crate::plan::bytes_in_words;
+use crate::text::{Text, fill};
 use egui::{Button, RichText, Ui, vec2};
 
 /// Name and explanation of a step.

@@ -2,13 +2,13 @@
 
 use super::job::Checked;
 use super::scene::{Missing, Scene, View};
-use super::text::{Text, fill};
 use super::views::format;
 use super::views::ticks::grouped;
 use crate::outcome::Outcome;
 use crate::plan::bytes_in_words;
 use crate::presets::Preset;
 use crate::settings::{InputKind, Method};
+use crate::text::{Text, fill};
 
 /// The name of a method on its tab.
 pub fn method_name(method: Method) -> Text {

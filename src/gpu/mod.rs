@@ -10,6 +10,7 @@ pub mod run;
 pub mod workspace;
 
 use crate::plan::Limits;
+use crate::text::{Text, fill};
 use ledger::Ledger;
 use pipelines::Pipelines;
 use std::cell::Cell;
@@ -29,16 +30,10 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoAdapter(why) => {
-                write!(f, "no graphics adapter can be used ({why}); install a Vulkan, Metal or Direct3D 12 driver")
-            }
-            Self::Lost(why) => {
-                write!(f, "the graphics device was lost ({why}); the settings are kept, reload or restart to go on")
-            }
-            Self::OutOfMemory(what) => {
-                write!(f, "the graphics device has no memory left for {what}; choose a shorter sequence or fewer heads")
-            }
-            Self::Rejected(why) => write!(f, "the graphics device rejected a command ({why}); please report this"),
+            Self::NoAdapter(why) => f.write_str(&fill(Text::FaultNoAdapter, &[why])),
+            Self::Lost(why) => f.write_str(&fill(Text::FaultLost, &[why])),
+            Self::OutOfMemory(what) => f.write_str(&fill(Text::FaultOutOfMemory, &[what])),
+            Self::Rejected(why) => f.write_str(&fill(Text::FaultRejected, &[why])),
         }
     }
 }

@@ -16,6 +16,7 @@ pub use points::PointsInput;
 
 use crate::problem::{Dims, Problem, Projections, Rotations};
 use crate::settings::{InputKind, Projection, Sample, Settings};
+use crate::text::{Text, fill};
 use rows::Rows;
 use std::fmt;
 
@@ -116,18 +117,16 @@ pub enum InputError {
 impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPicture => f.write_str("no picture has been opened; choose a sample or a PNG or JPEG file"),
-            Self::NotAPicture => f.write_str("the file is neither PNG nor JPEG; choose a picture of one of these"),
-            Self::Damaged(why) => write!(f, "the picture cannot be decoded ({why}); choose another file"),
-            Self::TooLarge { width, height } => write!(
-                f,
-                "the picture has {width} x {height} pixels, allowed are {} million in all and {} a side; scale it down",
-                picture::MAX_PIXELS / 1_000_000,
-                picture::MAX_SIDE
-            ),
-            Self::TooShort(n) => {
-                write!(f, "the duplication task 0w0w needs 4 positions or more, not {n}; choose a longer sequence")
+            Self::NoPicture => f.write_str(Text::InputNoPicture.get()),
+            Self::NotAPicture => f.write_str(Text::InputNotAPicture.get()),
+            Self::Damaged(why) => f.write_str(&fill(Text::InputDamaged, &[why])),
+            Self::TooLarge { width, height } => {
+                let millions = picture::MAX_PIXELS / 1_000_000;
+                let numbers =
+                    [width.to_string(), height.to_string(), millions.to_string(), picture::MAX_SIDE.to_string()];
+                f.write_str(&fill(Text::InputTooLarge, &numbers.each_ref().map(String::as_str)))
             }
+            Self::TooShort(n) => f.write_str(&fill(Text::InputTooShort, &[&n.to_string()])),
         }
     }
 }

@@ -9,8 +9,8 @@ mod sparsity;
 use super::layout::column;
 use super::{caption, missing, title};
 use crate::app::scene::{Command, Scene};
-use crate::app::text::Text;
 use crate::settings::Method;
+use crate::text::Text;
 use egui::Ui;
 use layer::Layer;
 

@@ -8,12 +8,12 @@ use super::layout::column;
 use super::tokens::{Canvas, Face, Tokens};
 use super::{caption, format, method_name, missing, title};
 use crate::app::scene::{Command, Scene};
-use crate::app::text::{Text, fill};
 use crate::lab;
 use crate::methods::measure::Measured;
 use crate::outcome::Outcome;
 use crate::settings::Method;
 use crate::steps::visibility::Geometry;
+use crate::text::{Text, fill};
 use egui::{Color32, Slider, Ui};
 use std::rc::Rc;
 

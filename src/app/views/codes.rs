@@ -12,10 +12,10 @@ use super::tokens::{Canvas, Tokens, Turn};
 use super::{caption, method_name, title};
 use crate::app::controls::preset_words;
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::app::text::{Text, fill};
 use crate::outcome::Outcome;
 use crate::presets::{PRESETS, Preset};
 use crate::settings::{Method, Settings};
+use crate::text::{Text, fill};
 use egui::{CollapsingHeader, Grid, Label, RichText, ScrollArea, Ui};
 use std::rc::Rc;
 

@@ -3,12 +3,12 @@
 use super::layout::cell;
 use super::{caption, contender, format, method_name, missing, title};
 use crate::app::scene::{Command, Scene};
-use crate::app::text::{Text, fill};
 use crate::gpu::run::Clock;
 use crate::memory;
 use crate::outcome::{Figures, Outcome};
 use crate::plan::Role;
 use crate::settings::Method;
+use crate::text::{Text, fill};
 use egui::{Align, Grid, RichText, ScrollArea, Ui};
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! Name and colour of each method, the same wherever methods are compared.
 
-use crate::app::text::Text;
 use crate::settings::Method;
+use crate::text::Text;
 use egui::Color32;
 
 /// As the curves of memory name it, which tell the three ways of exact attention apart.

@@ -6,11 +6,11 @@ mod curves;
 use super::layout::column;
 use super::{caption, contender, format, title};
 use crate::app::scene::{Command, Scene};
-use crate::app::text::{Text, fill};
 use crate::memory::{self, Crossover, Curve};
 use crate::plan::Limits;
 use crate::problem::Dims;
 use crate::settings::{Method, Settings};
+use crate::text::{Text, fill};
 use egui::{RichText, Ui};
 
 /// Width from which two panels stand side by side.

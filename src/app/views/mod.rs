@@ -15,8 +15,8 @@ pub mod ticks;
 pub mod tokens;
 
 use super::scene::{Command, Missing};
-use super::text::{Text, fill};
 use crate::settings::Method;
+use crate::text::{Text, fill};
 use egui::{RichText, Ui};
 
 /// The name of a method on the screen.

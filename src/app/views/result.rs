@@ -8,9 +8,9 @@ use super::layout::{column, legend};
 use super::tokens::{self, Canvas, Face, Tokens, Turn};
 use super::{caption, format, method_name, missing, title};
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::app::text::{Text, fill};
 use crate::inputs::Shown;
 use crate::settings::Method;
+use crate::text::{Text, fill};
 use egui::{Grid, Label, RichText, Ui};
 use panel::{Panel, Panels};
 

@@ -6,8 +6,8 @@ mod grid;
 
 use super::colour;
 use crate::app::scene::{Command, Scene};
-use crate::app::text::{Text, fill};
 use crate::inputs::{Input, Shown};
+use crate::text::{Text, fill};
 use egui::{
     Align2, Color32, ColorImage, FontId, Mesh, Painter, Pos2, Rect, Response, Role, Sense, Shape, Stroke, StrokeKind,
     TextureFilter, TextureHandle, TextureOptions, Ui, Vec2, WidgetInfo, pos2, vec2,

@@ -1,10 +1,10 @@
 //! The matrices that the map can show.
 
 use crate::app::scene::Question;
-use crate::app::text::Text;
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::Outcome;
 use crate::settings::Method;
+use crate::text::Text;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layer {

@@ -4,11 +4,11 @@
 use super::frame::{Frame, Span};
 use super::layer::Layer;
 use crate::app::scene::{Answer, Command, Scene};
-use crate::app::text::{Text, fill};
 use crate::app::views::colour::{self, Scale};
 use crate::app::views::{format, ticks};
 use crate::methods::measure::MAP_ROWS;
 use crate::outcome::{MapImage, Outcome};
+use crate::text::{Text, fill};
 use egui::{
     Align2, Color32, ColorImage, FontId, Painter, Pos2, Rect, Role, Sense, Stroke, TextureFilter, TextureHandle,
     TextureOptions, Ui, WidgetInfo, pos2, vec2,

@@ -2,7 +2,6 @@
 //! table.
 
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::app::text::{Text, fill};
 use crate::app::views::layout::{column, legend};
 use crate::app::views::tokens::{self, Canvas, Face, Tokens};
 use crate::app::views::{format, method_name, ticks};
@@ -11,6 +10,7 @@ use crate::methods::measure::Measured;
 use crate::outcome::{Outcome, RowWeights};
 use crate::settings::Method;
 use crate::steps::visibility::{Geometry, Lists};
+use crate::text::{Text, fill};
 use egui::{Color32, Grid, ScrollArea, Ui};
 use std::collections::HashSet;
 use std::rc::Rc;

@@ -2,13 +2,13 @@
 //! LSH attention works at all.
 
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::app::text::{Text, fill};
 use crate::app::views::drawn::Drawn;
 use crate::app::views::format;
 use crate::app::views::layout::column;
 use crate::app::views::tokens::{Canvas, Face, Tokens};
 use crate::outcome::{Distance, Outcome, Sparsity};
 use crate::settings::Method;
+use crate::text::{Text, fill};
 use egui::Ui;
 use egui_plot::{AxisHints, GridMark, HoverPosition, Line, LineStyle, Plot, PlotPoint, PlotPoints, Points, VLine};
 use std::rc::Rc;

@@ -1,8 +1,8 @@
 //! Sizes of the buckets of one round, with the chunk length drawn in.
 
 use super::Sorted;
-use crate::app::text::{Text, fill};
 use crate::app::views::{colour, format};
+use crate::text::{Text, fill};
 use egui::{Stroke, Ui};
 use egui_plot::{AxisHints, Bar, BarChart, HLine, LineStyle, Plot};
 

@@ -2,10 +2,10 @@
 
 use super::Sorted;
 use crate::app::scene::Command;
-use crate::app::text::{Text, fill};
 use crate::app::views::colour;
 use crate::app::views::{format, ticks};
 use crate::methods::measure::Sample;
+use crate::text::{Text, fill};
 use egui::{
     Align2, Color32, FontId, Mesh, Painter, Pos2, Rect, Role, Sense, Shape, Stroke, Ui, WidgetInfo, pos2, vec2,
 };

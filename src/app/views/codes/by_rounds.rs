@@ -3,7 +3,7 @@
 use super::super::{caption, format};
 use super::{waiting, wide};
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::app::text::{Text, fill};
+use crate::text::{Text, fill};
 use egui::{RichText, Ui};
 
 pub fn show(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {

@@ -2,13 +2,13 @@
 
 use super::Known;
 use crate::app::scene::Scene;
-use crate::app::text::{Text, fill};
 use crate::app::views::format;
 use crate::app::views::layout::cell;
 use crate::outcome::Outcome;
 use crate::presets::PRESETS;
 use crate::semantics::{KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 use crate::settings::{BucketRule, Settings, Short};
+use crate::text::{Text, fill};
 use egui::{Align, Grid, RichText, ScrollArea, Ui};
 
 type Figure = (Text, Text, fn(&Outcome) -> Option<String>);

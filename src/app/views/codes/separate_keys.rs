@@ -5,8 +5,8 @@ use super::super::layout::legend;
 use super::super::{caption, format};
 use super::{waiting, wide};
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::app::text::{Text, fill};
 use crate::lab::SeparateKeys;
+use crate::text::{Text, fill};
 use egui::{Color32, Stroke, Ui};
 use egui_plot::{AxisHints, Bar, BarChart, Plot};
 

@@ -2,13 +2,13 @@
 
 use super::{Known, section};
 use crate::app::scene::{Command, Scene};
-use crate::app::text::{Text, fill};
 use crate::app::views::layout::legend;
 use crate::app::views::{contender, format, missing};
 use crate::memory::{self, Part, Term};
 use crate::outcome::{BufferReport, Outcome};
 use crate::plan::Role;
 use crate::settings::Method;
+use crate::text::{Text, fill};
 use egui::{Align2, Color32, FontId, Rect, Response, Sense, TextStyle, Ui, WidgetInfo, pos2, vec2};
 
 /// Height of a bar and of the line of words above it.

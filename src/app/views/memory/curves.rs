@@ -2,13 +2,13 @@
 
 use super::{Known, bars};
 use crate::app::scene::Scene;
-use crate::app::text::{Text, fill};
 use crate::app::views::layout::legend;
 use crate::app::views::{contender, format};
 use crate::memory::{Curve, MIN_N, score_matrix_bytes};
 use crate::outcome::Outcome;
 use crate::plan::Role;
 use crate::settings::{MAX_N, Method};
+use crate::text::{Text, fill};
 use egui::{Align2, Color32, Label, Rangef, RichText, Stroke, Ui};
 use egui_plot::{
     AxisHints, GridInput, GridMark, HLine, HoverPosition, Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotUi,

@@ -15,6 +15,18 @@ macro_rules! texts {
 }
 
 texts! {
+    // --- errors ---
+    FaultNoAdapter => "no graphics adapter can be used ({0}); install a Vulkan, Metal or Direct3D 12 driver",
+    FaultLost => "the graphics device was lost ({0}); the settings are kept, reload or restart to go on",
+    FaultOutOfMemory => "the graphics device has no memory left for {0}; choose a shorter sequence or fewer heads",
+    FaultRejected => "the graphics device rejected a command ({0}); please report this",
+    RefusedBuffer => "the buffer \"{0}\" needs {1} ({2} bytes), this device allows {3} ({4} bytes); choose a shorter sequence or another method",
+    RefusedBinding => "the buffer \"{0}\" must show a shader {1} ({2} bytes), this device allows {3} ({4} bytes); choose a shorter sequence or another method",
+    InputNoPicture => "no picture has been opened; choose a sample or a PNG or JPEG file",
+    InputNotAPicture => "the file is neither PNG nor JPEG; choose a picture of one of these",
+    InputDamaged => "the picture cannot be decoded ({0}); choose another file",
+    InputTooLarge => "the picture has {0} x {1} pixels, allowed are {2} million in all and {3} a side; scale it down",
+    InputTooShort => "the duplication task 0w0w needs 4 positions or more, not {0}; choose a longer sequence",
     // --- shell: title, panels, controls, strip, errors ---
     AppName => "Attention Lab",
     TabFull => "Full",
