@@ -187,6 +187,8 @@ fn a_refusal_has_both_numbers() {
 fn a_long_run_can_be_cancelled_and_run_again() {
     let mut app = opened(small());
     app.state_mut().set(Settings { n: 8192, d: 64, rounds: 16, ..small() });
+    // On a slow machine it would wait to be asked.
+    app.state_mut().obey(Command::RunNow(Method::Lsh));
     step_until(&mut app, |app| app.query_by_role_and_label(Role::Button, "Cancel").is_some());
     says(&app, "n = 256");
     says(&app, "A new result is being computed.");
