@@ -1,6 +1,8 @@
 //! The views of buckets and attention over runs on a software adapter, as pictures in
 //! `target/screenshots` and as assertions on what they say and ask.
 
+mod pictures;
+
 use attention_lab::app::scene::{Answer, Command, Missing, Question, Scene};
 use attention_lab::app::views::{attention, buckets};
 use attention_lab::gpu::{Gpu, block_on, run::Progress};
@@ -11,9 +13,9 @@ use attention_lab::settings::{InputKind, Method, Sample, Settings};
 use egui::{Event, Modifiers, MouseWheelSource, MouseWheelUnit, Role, ScrollArea, Theme, TouchPhase, Ui, pos2, vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
+use pictures::save;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What a scene borrows, and the device that answers questions.
@@ -104,13 +106,6 @@ impl Stage {
             software: true,
         })
     }
-}
-
-fn save(harness: &mut Harness<'_>, name: &str) {
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let folder = folder.join("screenshots");
-    std::fs::create_dir_all(&folder).expect("a folder for pictures");
-    harness.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
 }
 
 fn wheel(by: f32) -> Event {

@@ -2,6 +2,8 @@
 //! `target/screenshots` and as assertions on what they say.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod pictures;
+
 use attention_lab::app::scene::{Answer, Command, Missing, Question, Scene};
 use attention_lab::app::views::{compare, format, memory, result};
 use attention_lab::gpu::{Gpu, block_on, run::Progress};
@@ -12,8 +14,8 @@ use attention_lab::settings::{InputKind, Method, Sample, Settings};
 use egui::{Role, ScrollArea, Theme, Ui, vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
+use pictures::save;
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What a scene borrows.
@@ -59,13 +61,6 @@ impl Stage {
             software: true,
         }
     }
-}
-
-fn save(harness: &mut Harness<'_>, name: &str) {
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let folder = folder.join("screenshots");
-    std::fs::create_dir_all(&folder).expect("a folder for pictures");
-    harness.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
 }
 
 /// Draws a view on the four pages that it must fit, each with a state of its own.
