@@ -90,8 +90,9 @@ fn sliced(
 ) {
     let bindings: Arc<[Binding]> = Arc::new(bindings);
     let (rows, summed) = if kernel.entry == QUERIES.entry { (dims.n_q, dims.n_kv) } else { (dims.n_kv, dims.n_q) };
-    for start in (0..summed).step_by(full_backward::SLICE as usize) {
-        let end = (start + full_backward::SLICE).min(summed);
+    let slice = full_backward::slice(b.widths());
+    for start in (0..summed).step_by(slice as usize) {
+        let end = (start + slice).min(summed);
         let params = full_backward::Params {
             first_group: 0,
             n_q: dims.n_q,

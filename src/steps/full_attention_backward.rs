@@ -4,11 +4,13 @@
 use super::chunked_attention::score;
 use super::full_attention::allowed;
 use super::pair_gradient::{Gradient, Of, Pair, Rows};
-use super::{Access, Data, Kernel, Widths, params, read_params};
+use super::{Access, Data, Kernel, LONGEST_LOOP, Widths, params, read_params};
 use crate::semantics::flags;
 
-/// Keys or queries of a slice, see [`super::LONGEST_LOOP`].
-pub const SLICE: u32 = 8192;
+/// Keys or queries of a slice: for each a thread goes through rows of these widths three times.
+pub fn slice(widths: Widths) -> u32 {
+    LONGEST_LOOP / (1 + 2 * widths.d4.max(widths.dv4) + widths.d4)
+}
 
 params! {
     /// `groups = ceil(rows / 64)`, `rows` being `n_q` for the queries and `n_kv` for keys and values.
