@@ -58,9 +58,8 @@ pub(crate) fn walk(p: &Params, buffers: &[Data], mut cell: impl FnMut(usize, f64
             let at = (i * p.c_row + j) as usize;
             let start = if p.accumulate != 0 { c[at] } else { 0.0 };
             let bias = (p.biased != 0).then(|| buffers[2].f()[j as usize]);
-            let products = (p.inner_start..p.inner_end).map(|k| {
-                a[(i * p.a_row + k * p.a_column) as usize] * b[(k * p.b_row + j * p.b_column) as usize]
-            });
+            let products = (p.inner_start..p.inner_end)
+                .map(|k| a[(i * p.a_row + k * p.a_column) as usize] * b[(k * p.b_row + j * p.b_column) as usize]);
             cell(at, start, &mut products.chain(bias));
         }
     }
