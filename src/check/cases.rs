@@ -1,6 +1,8 @@
 //! The problems that a device is checked on: small enough for float64, odd enough to be wrong on.
 
-use crate::methods::attention_backward;
+mod backward;
+mod dense;
+
 use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::Linformer;
 use crate::methods::lsh::{self, Lsh};
@@ -158,14 +160,6 @@ impl Cases {
         self.add(name, dims, vectors, plan.map(|plan| vec![until(plan, Step::Sort)]));
     }
 
-    /// Exact attention with its gradients.
-    fn full_backward(&mut self, name: impl Into<String>, dims: Dims, vectors: Vectors, rule: Semantics, shared: bool) {
-        let full = Full { way: Way::Online, shared_qk: shared, semantics: rule };
-        let forward = full::plan(&dims, &full, Limits::WEBGPU);
-        let backward = attention_backward::full_plan(&dims, &full, Limits::WEBGPU);
-        self.add(name, dims, vectors, forward.and_then(|forward| Ok(vec![forward, backward?])));
-    }
-
     fn full(&mut self, name: impl Into<String>, dims: Dims, vectors: Vectors, full: Full, limits: Limits) {
         self.add(name, dims, vectors, full::plan(&dims, &full, limits).map(|plan| vec![plan]));
     }
@@ -180,12 +174,13 @@ pub fn cases() -> Vec<Case> {
     sort_cases(&mut all);
     full_cases(&mut all);
     linformer_cases(&mut all);
-    backward_cases(&mut all);
+    backward::add(&mut all);
     // More workgroups than one dispatch may have: one a row of the softmax.
     let tall = Dims { n_q: 65_600, n_kv: 1, ..square(1, 1, 1, 1) };
     let rule = Full { way: Way::Materialized, shared_qk: false, semantics: Semantics::PLAIN };
     all.full("full, more workgroups than one dispatch has", tall, Vectors::Normal(1.0), rule, Limits::WEBGPU);
     long_cases(&mut all);
+    dense::add(&mut all);
     all.0
 }
 
@@ -359,36 +354,6 @@ fn full_cases(all: &mut Cases) {
     let strongest = measure::strongest(&dims, &method, 0, 64, blocks).map(|plan| vec![plan]);
     all.add("full, strongest keys in batches of rows", dims, Vectors::Normal(1.0), strongest);
     all.measured("full, measured", square(100, 2, 3, 1), Vectors::Repeated(9), &method, Limits::WEBGPU);
-}
-
-fn backward_cases(all: &mut Cases) {
-    let normal = Vectors::Normal(1.0);
-    let causal = Semantics { causal: true, ..Semantics::PAPER };
-    let alone = Semantics { self_rule: SelfRule::Exclude, key_norm: KeyNorm::L2Rms, key_norm_eps: 0.1, ..causal };
-    let soon = Semantics { self_rule: SelfRule::Value(-1.0), score_scale: ScoreScale::One, ..Semantics::PAPER };
-    let uneven = Dims { n_q: 65, n_kv: 100, heads: 4, k_heads: 2, v_heads: 1, d: 3, d_v: 14 };
-    let more = Dims { n_q: 130, n_kv: 63, ..uneven };
-    let normed = Semantics { key_norm: KeyNorm::L2Rms, key_norm_eps: 1e-3, ..Semantics::PLAIN };
-    let shorter = Semantics { key_norm_eps: 1.5, ..Semantics::PAPER };
-    all.full_backward("full backward, one token", square(1, 1, 1, 1), normal, causal, true);
-    all.full_backward("full backward, two tokens", square(2, 16, 3, 1), normal, alone, true);
-    all.full_backward("full backward, causal", square(65, 1, 30, 14), normal, causal, true);
-    all.full_backward("full backward, sees nothing", square(65, 2, 3, 5), normal, alone, true);
-    all.full_backward("full backward, self value among the scores", square(65, 1, 3, 5), normal, soon, true);
-    all.full_backward("full backward, keys below the least length", square(65, 1, 3, 5), normal, shorter, true);
-    all.full_backward("full backward, uneven", uneven, normal, normed, false);
-    all.full_backward("full backward, more queries than keys", more, normal, Semantics::PLAIN, false);
-    all.full_backward("full backward, separate and causal", square(70, 1, 14, 3), normal, causal, false);
-    all.full_backward("full backward, wide", square(130, 1, 128, 128), normal, Semantics::PAPER, true);
-    for (name, vectors) in
-        [("zero", Vectors::Zero), ("repeated", Vectors::Repeated(5)), ("lengths to 10^4", Vectors::AllLengths)]
-    {
-        all.full_backward(format!("full backward, {name}"), square(100, 1, 3, 1), vectors, Semantics::PAPER, true);
-    }
-    let keys = Dims { n_kv: 2000, ..square(2, 1, 128, 128) };
-    all.full_backward("full backward, 2000 wide keys", keys, normal, Semantics::PLAIN, false);
-    let queries = Dims { n_kv: 2, ..square(2000, 1, 128, 128) };
-    all.full_backward("full backward, 2000 wide queries", queries, normal, Semantics::PLAIN, false);
 }
 
 fn linformer_cases(all: &mut Cases) {

@@ -17,6 +17,7 @@ pub mod key_norm_backward;
 pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
+pub mod matrix_product;
 pub mod pair_gradient;
 pub mod random_rotation_hash;
 pub mod row_terms;
@@ -129,6 +130,7 @@ pub const KERNELS: &[&Kernel] = &[
     &full_attention_backward::KEYS,
     &full_attention_backward::VALUES,
     &key_norm_backward::KEY_NORM_BACKWARD,
+    &matrix_product::MULTIPLY,
 ];
 
 /// The numbers that Rust and WGSL share, written once.
@@ -150,6 +152,8 @@ fn constants() -> String {
         ("SORT_DIGITS", bucket_sort::DIGITS),
         ("KEY_TILE", full_attention::KEY_TILE),
         ("TOP", top_keys::TOP),
+        ("PRODUCT_TILE", matrix_product::TILE),
+        ("PRODUCT_DEPTH", matrix_product::DEPTH),
     ];
     // Hexadecimal, since Chrome rejects the decimal spelling of the lowest float32.
     let mut text = String::from("const EMPTY: f32 = -0x1.fffffep+127f;\n");
