@@ -9,6 +9,8 @@
 //! Every bound is that of one kernel on the inputs that it really had: what earlier steps got wrong
 //! is not counted again.
 
+mod dense;
+
 use crate::plan::Pass;
 use crate::semantics::flags;
 use crate::steps::visibility::Lists;
@@ -71,6 +73,7 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
             let columns = p.col_count.div_ceil(p.width);
             bounds[1] = want[1].f().iter().map(|sum| gamma(f64::from(columns)) * sum + FLUSHED).collect();
         }
+        ("matrix_product", _) => bounds[3] = dense::product(&read_params(params), inputs),
         ("top_attention", _) => bounds[3] = strongest(&read_params(params), widths, inputs),
         ("coverage", _) => {
             // A lane adds every 128th weight, the lanes are added in a tree, and then to what earlier
