@@ -707,6 +707,8 @@ texts! {
     ChartMeasured => "{0}, measured",
     ChartPoint => "{0}\n{1}: {2}\n{3}: {4}",
     TheoryMeasuredShare => "{0} ± {1} %",
+    StepAttentionBackward => "attention backward",
+    StepAttentionBackwardHelp => "Gradients of q, k and v, gathered row by row: weights are computed again from the log-sum-exp.",
 }
 
 /// An error as a sentence.
