@@ -687,7 +687,7 @@ texts! {
     TheorySame => "in the same bucket (%)",
     TheoryRecall => "What do more rounds find?",
     TheoryRecallHelp => "Share of pairs of points, by the cosine of their angle, of which one sees the other in some round, after sorting and cutting into chunks.",
-    TheoryRecallWords => "Line: 1 - (1 - p)^r, p being the curve on the left for {0} buckets. Dots: {1} draws each, n = {2}, m = {3}; the first r of {4} rounds, so dots of one colour share their luck.",
+    TheoryRecallWords => "Line: 1 - (1 - p)^r, p from the line for {0} buckets at that angle. Dots: {1} draws each, n = {2}, m = {3}; the first r of {4} rounds, so dots of one colour share their luck.",
     TheoryCosine => "cos {0}",
     TheoryRounds => "rounds r",
     TheoryFound => "pairs that meet (%)",

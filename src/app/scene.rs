@@ -32,6 +32,7 @@ impl Choice for View {
         (Self::Result, "result"),
         (Self::Memory, "memory"),
         (Self::Codes, "codes"),
+        (Self::Theory, "theory"),
         (Self::Compare, "compare"),
     ];
 }
