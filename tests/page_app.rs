@@ -24,7 +24,7 @@ const WIDE: (u32, u32) = (1280, 800);
 const NARROW: (u32, u32) = (390, 844);
 /// The key, in WebDriver's code.
 const ENTER: &str = "\u{E007}";
-const VIEWS: [&str; 6] = ["Buckets", "Attention", "Result", "Memory", "Codes", "Compare"];
+const VIEWS: [&str; 7] = ["Buckets", "Attention", "Result", "Memory", "Codes", "Theory", "Compare"];
 const PHOTOGRAPH: &str = "The input, coloured by bucket";
 
 /// Nothing runs, and the summary says all of these.
@@ -201,7 +201,7 @@ fn an_address_is_a_result() {
             open_view(&browser, &mut window, view, &format!("browser_{name}_{}", view.to_lowercase()));
         }
         // Another seed and back: the address is again the one that was asked for, and gives the same.
-        assert_eq!(query(&browser), format!("?{address}"));
+        assert_eq!(query(&browser), format!("?{address}&view=result"));
         let field = window.centre(Role::SpinButton, "Rounds");
         browser.click(field.0, field.1);
         browser.type_text(&format!("3{ENTER}"));
@@ -211,6 +211,7 @@ fn an_address_is_a_result() {
         let summary = browser.text("summary");
         browser.go(&format!("{}{shared}", site.address()));
         browser.wait_for(&said(&sentence(&summary, if name == "cat" { "k = " } else { "Checksum" })));
+        browser.wait_for(&said("The view Result is open."));
         assert_eq!(query(&browser), shared);
     }
     assert_eq!(browser.console_errors(), Vec::<String>::new());

@@ -1,12 +1,16 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
+use crate::lab::theory::{Experiment, Series};
 use crate::lab::{ByRounds, Moved, SeparateKeys};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
 use crate::presets::Preset;
+use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
+#[cfg(target_arch = "wasm32")]
+use crate::settings::{SettingsError, listed};
 use std::rc::Rc;
 
 /// The views that the strip of steps opens.
@@ -17,7 +21,29 @@ pub enum View {
     Result,
     Memory,
     Codes,
+    Theory,
     Compare,
+}
+
+impl Choice for View {
+    const ALL: &'static [(Self, &'static str)] = &[
+        (Self::Buckets, "buckets"),
+        (Self::Attention, "attention"),
+        (Self::Result, "result"),
+        (Self::Memory, "memory"),
+        (Self::Codes, "codes"),
+        (Self::Theory, "theory"),
+        (Self::Compare, "compare"),
+    ];
+}
+
+impl View {
+    /// That an address names no view.
+    #[cfg(target_arch = "wasm32")]
+    pub fn unknown(name: &str) -> SettingsError {
+        let names: Vec<&str> = Self::ALL.iter().map(|(_, name)| *name).collect();
+        SettingsError { key: "view".to_owned(), value: name.to_owned(), allowed: listed(&names) }
+    }
 }
 
 /// What a view needs computed on the device.
@@ -61,6 +87,18 @@ pub enum Question {
     SeparateKeys,
     /// In how many rounds pairs are visible.
     ByRounds,
+    /// An experiment that theory speaks about, on points of its own.
+    Experiment {
+        experiment: Experiment,
+        seed: u32,
+    },
+}
+
+impl Question {
+    /// Whether the answer holds whatever the settings are.
+    pub fn stands_alone(&self) -> bool {
+        matches!(self, Self::Experiment { .. })
+    }
 }
 
 #[derive(Clone)]
@@ -77,6 +115,7 @@ pub enum Answer {
     /// `None` where nothing was hashed.
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
+    Series(Rc<Series>),
     /// In words, why there is none.
     Failed(String),
 }
