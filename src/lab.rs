@@ -3,6 +3,7 @@
 
 mod by_rounds;
 mod last_token;
+pub mod rank;
 mod separate_keys;
 
 use crate::gpu::run::{Progress, Timing};
@@ -37,6 +38,8 @@ pub enum LabError {
     /// The device cannot hold it; nothing was allocated.
     Refused(Refusal),
     Fault(Fault),
+    /// A computation beside the device; a sentence.
+    Failed(String),
 }
 
 impl fmt::Display for LabError {
@@ -44,6 +47,7 @@ impl fmt::Display for LabError {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Fault(fault) => fault.fmt(f),
+            Self::Failed(why) => f.write_str(why),
         }
     }
 }
