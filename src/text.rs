@@ -674,6 +674,8 @@ texts! {
     NoSingularValues => "the matrix has no singular values: it holds a number that is not finite, or they do not settle; lower the sharpness",
     NoThread => "no thread could be started for the linear algebra ({0}); close other programs and try again",
     NoWorker => "the linear algebra failed in its web worker ({0}); reload the page",
+    StepAttentionBackward => "attention backward",
+    StepAttentionBackwardHelp => "Gradients of q, k and v, gathered row by row: weights are computed again from the log-sum-exp.",
 }
 
 /// An error as a sentence.
