@@ -5,6 +5,7 @@ mod by_rounds;
 mod last_token;
 pub mod rank;
 mod separate_keys;
+pub mod theory;
 
 use crate::gpu::run::{Progress, Timing};
 use crate::gpu::workspace::Workspace;
