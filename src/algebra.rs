@@ -164,7 +164,9 @@ mod tests {
 
     #[test]
     fn what_is_no_matrix_is_refused() {
-        for bad in [matrix(2, 3, |_, _| 1.0), matrix(2, 2, |_, _| f64::NAN), Matrix { rows: 2, cols: 2, entries: vec![1.0] }] {
+        for bad in
+            [matrix(2, 3, |_, _| 1.0), matrix(2, 2, |_, _| f64::NAN), Matrix { rows: 2, cols: 2, entries: vec![1.0] }]
+        {
             assert!(svd(&bad).is_err() && orthonormal(&bad).is_err());
         }
     }

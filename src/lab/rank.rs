@@ -7,7 +7,6 @@ use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Gpu, yield_now};
 use crate::methods::full::{self, Full, Way};
-use crate::plan::{Plan, Step};
 use crate::problem::{Dims, Problem, Projections, Rotations};
 use crate::random::{Stream, normal};
 use crate::semantics::Semantics;
@@ -90,10 +89,7 @@ pub async fn attention_matrix(
     let n = head.n as usize;
     let problem = head.problem(vec![0.0; n], 1);
     let full = Full { way: Way::Materialized, shared_qk: false, semantics: rule };
-    let whole = full::plan(&problem.dims, &full, gpu.limits)?;
-    // The weights alone: there is nothing to be summed with them.
-    let passes = whole.passes.into_iter().filter(|pass| pass.step != Step::WeightedSum);
-    let plan = Plan { buffers: whole.buffers, passes: passes.collect() };
+    let plan = full::plan(&problem.dims, &full, gpu.limits)?;
     let mut workspace = Workspace::default();
     workspace.prepare(gpu, &plan, &problem).await?;
     gpu.run(&plan, &workspace, progress).await?;

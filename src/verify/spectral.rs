@@ -49,12 +49,13 @@ pub async fn compare(
         spectra.push(spectrum.map_err(|error| error.to_string())?);
     }
     case.tolerance("sv")?.ok_or("the manifest gives no tolerance for \"sv\"")?;
-    let of: [(&str, fn(&Spectrum) -> Vec<f32>); 3] = [
+    type Values = fn(&Spectrum) -> Vec<f32>;
+    let arrays: [(&str, Values); 3] = [
         ("sv", |spectrum| spectrum.svd.values.clone()),
         ("cum", |spectrum| spectrum.cumulative().iter().map(|share| share.low as f32).collect()),
         ("cum_energy", |spectrum| spectrum.cumulative_energy().iter().map(|share| *share as f32).collect()),
     ];
-    for (name, values) in of {
+    for (name, values) in arrays {
         if let Some(tolerance) = case.tolerance(name)? {
             let got: Vec<f32> = spectra.iter().flat_map(values).collect();
             worst.floats(name, &got, tensors.floats(name, shape)?, tolerance, 1, &|_| false)?;
