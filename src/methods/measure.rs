@@ -15,6 +15,7 @@ use crate::steps::materialized_attention::{self, SCORES, SOFTMAX};
 use crate::steps::{
     WORKGROUP, approximate_weights, attention_map, coverage, effective_weights, map_pixels, top_attention, top_keys,
 };
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Strongest keys of exact attention that recall asks for.
@@ -421,28 +422,26 @@ fn effective_rows(block: &mut Block<'_>, rows: Rows, head: u32, linformer: &Linf
     }
 }
 
-/// Plans the map of computed pairs of one head over a window (`pair map`, `[height, width]` counts)
-/// and, of all heads over the whole matrix, distinct pairs and visits of each query (`row pairs`,
-/// `row visits`).
+/// Plans, of these heads, the map of computed pairs over a window (`pair map`, `[height, width]` counts,
+/// the heads added up) and, over the whole matrix, distinct pairs and visits of each query (`row
+/// pairs`, `row visits`).
 ///
 /// # Errors
 /// The first buffer that the device cannot hold.
-pub fn pairs(dims: &Dims, lsh: &Lsh, head: u32, window: Window, limits: Limits) -> Result<Plan, Refusal> {
+pub fn pairs(dims: &Dims, lsh: &Lsh, heads: Range<u32>, window: Window, limits: Limits) -> Result<Plan, Refusal> {
     let mut b = Builder::new(limits, dims.widths());
     let shared = lsh::buffers(&mut b, dims, lsh);
     let (width, height) = window.pixels();
     let rows = words(&mut b, "row pairs", Kind::U32, Role::Instrument, dims.heads, &[dims.n_q]);
     let visits = words(&mut b, "row visits", Kind::U32, Role::Instrument, dims.heads, &[dims.n_q]);
-    // The last range takes the counts of the heads that are not shown.
-    let map = words(&mut b, "pair map", Kind::U32, Role::Instrument, 2, &[height, width]);
+    let map = words(&mut b, "pair map", Kind::U32, Role::Instrument, 1, &[height, width]);
     for id in [rows, visits, map] {
         b.zeroed(id);
     }
     let tiles = dims.n_q.div_ceil(WORKGROUP);
-    for each in 0..dims.heads {
-        let [order, chunk_of, buckets, rows, visits] =
-            [shared.order, shared.chunk_of, shared.buckets, rows, visits].map(|id| b.range(id, each));
-        let map = b.range(map, u32::from(each != head));
+    for head in heads {
+        let [order, chunk_of, buckets, rows, visits, map] =
+            [shared.order, shared.chunk_of, shared.buckets, rows, visits, map].map(|id| b.range(id, head));
         let bindings: Arc<[Binding]> = Arc::new([order, chunk_of, buckets, rows, visits, map]);
         // A slot asks every earlier step of every round whether its pair was met.
         for (geometry, share) in lsh.passes(dims.n_q, 2 + lsh.rounds * (2 + lsh.geometry(dims.n_q).steps())) {
