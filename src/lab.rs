@@ -269,7 +269,7 @@ impl Run {
             }
             Measured::Lsh(lsh) => {
                 let window = Window::whole(dims.n_q, dims.n_q);
-                let plan = measure::pairs(&dims, &lsh, 0, window, gpu.limits)?;
+                let plan = measure::pairs(&dims, &lsh, 0..dims.heads, window, gpu.limits)?;
                 self.ask(gpu, &plan, progress).await?;
                 for head in 0..dims.heads {
                     let sum = |rows: Vec<u32>| rows.into_iter().map(u64::from).sum::<u64>();
@@ -304,7 +304,7 @@ impl Run {
         let (width, height) = window.pixels();
         let values = match self.measured.clone() {
             Measured::Lsh(lsh) => {
-                let plan = measure::pairs(self.dims(), &lsh, head, window, gpu.limits)?;
+                let plan = measure::pairs(self.dims(), &lsh, head..head + 1, window, gpu.limits)?;
                 self.ask(gpu, &plan, progress).await?;
                 self.workspace.read_u32(gpu, "pair map", 0).await?.into_iter().map(|count| count as f32).collect()
             }
