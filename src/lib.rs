@@ -1,4 +1,6 @@
 pub mod app;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod bench;
 pub mod check;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cli;

@@ -1,6 +1,7 @@
-//! The command line: `run`, `device` and `verify` without a window, and the way into the desktop app.
+//! The command line: `run`, `device`, `verify` and `bench` without a window, and the way into the desktop app.
 
 mod args;
+mod bench;
 mod report;
 
 use crate::desktop;
@@ -90,6 +91,8 @@ fn act(request: Request) -> Result<(), Failure> {
         }
         Request::Run(request) => run(&request),
         Request::Verify(request) => verify(&request),
+        Request::Speed(request) => bench::speed(&request),
+        Request::Soak(request) => bench::soak(&request),
     }
 }
 
