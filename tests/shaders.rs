@@ -123,6 +123,24 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
         ("top_keys", in_rust!(top_keys::Params { first_group, rows, n_kv, count, row_start, key_start, key_count })),
         ("top_attention", in_rust!(top_attention::Params { first_group, rows, row_start, count })),
         (
+            "matrix_product",
+            in_rust!(matrix_product::Params {
+                first_group,
+                rows,
+                columns,
+                c_row,
+                inner_start,
+                inner_end,
+                a_row,
+                a_column,
+                b_row,
+                b_column,
+                sign,
+                accumulate,
+                biased,
+            }),
+        ),
+        (
             "coverage",
             in_rust!(coverage::Params {
                 first_group,
@@ -138,6 +156,22 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
                 pad_0,
                 pad_1,
                 pad_2,
+            }),
+        ),
+        ("row_terms", in_rust!(row_terms::Params { first_group, n_q, n_kv })),
+        ("key_norm_backward", in_rust!(key_norm_backward::Params { first_group, n, flags, eps, add })),
+        (
+            "full_attention_backward",
+            in_rust!(full_attention_backward::Params {
+                first_group,
+                n_q,
+                n_kv,
+                start,
+                end,
+                add,
+                flags,
+                scale,
+                self_value,
             }),
         ),
     ]);

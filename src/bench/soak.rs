@@ -335,8 +335,8 @@ impl Game {
         self.settings = settings.clone();
         self.session.forget_check();
         self.session.change(settings.clone());
-        // For its answer the buffers of the method are on the device, whatever was known before.
-        self.session.ask(&[Question::Row { head: 0, query: 0 }]);
+        // For an answer that is not known yet the buffers of the method are on the device, always.
+        self.session.ask(&[Question::Row { head: 0, query: self.draw.below(settings.n) }]);
         while self.session.has_work() {
             self.frame()?;
         }

@@ -9,7 +9,8 @@ const NUMBERS: [&str; 16] =
 /// Values that a setting takes: every word and every bound of what it says that it allows, and a few
 /// numbers. A new setting or a new choice is among them by itself.
 pub fn values(key: &Key) -> Vec<String> {
-    let words = key.allowed.split([' ', ',']).filter(|word| !word.is_empty());
+    let allowed = (key.allowed)();
+    let words = allowed.split([' ', ',']).filter(|word| !word.is_empty());
     let mut values: Vec<String> = Vec::new();
     for word in words.chain(NUMBERS) {
         let mut settings = Settings::default();

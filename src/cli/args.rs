@@ -24,6 +24,10 @@ pub enum Request {
     },
     Run(Run),
     Verify(Verify),
+    /// Every step against its twin.
+    Check {
+        software: bool,
+    },
     Speed(Bench<Speed>),
     Soak(Bench<Soak>),
     /// The help or the version, to be printed.
@@ -74,6 +78,7 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Request, Failure> {
         Some(("device", matches)) => {
             Request::Device { software: matches.get_flag("software"), json: matches.get_flag("json") }
         }
+        Some(("check", matches)) => Request::Check { software: matches.get_flag("software") },
         Some(("verify", matches)) => Request::Verify(Verify {
             folder: matches.get_one::<PathBuf>("folder").cloned().unwrap_or_default(),
             filter: matches.get_one::<String>("filter").cloned().unwrap_or_default(),
@@ -116,6 +121,11 @@ fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .disable_help_subcommand(true)
         .subcommand(Command::new("device").about("Say what computes, and its limits").args([software(), json()]))
+        .subcommand(
+            Command::new("check")
+                .about("Run every step on the device and hold it against its float64 twin")
+                .arg(software()),
+        )
         .subcommand(
             Command::new("verify")
                 .about("Hold the results against outputs of published implementations")
@@ -187,7 +197,10 @@ fn preset() -> Arg {
     Arg::new(Preset::NAME)
         .long(Preset::NAME)
         .value_name("NAME")
-        .help(format!("The rules of the paper or of a published code, which other flags override: {}", Preset::ALLOWED))
+        .help(format!(
+            "The rules of the paper or of a published code, which other flags override: {}",
+            Preset::allowed()
+        ))
         .help_heading("Settings")
 }
 
@@ -197,7 +210,7 @@ fn flag(key: &Key) -> Arg {
     let flag = Arg::new(key.name)
         .long(key.name)
         .value_name("VALUE")
-        .help(format!("{}: {} [default: {default}]", key.help, key.allowed))
+        .help(format!("{}: {} [default: {default}]", key.help.get(), (key.allowed)()))
         .help_heading("Settings");
     if (key.set)(&mut Settings::default(), "true") {
         flag.num_args(0..=1).default_missing_value("true")
@@ -297,7 +310,7 @@ fn sentence(error: &Error) -> String {
     let name = |text: &str| shown(text.split(" <").next().unwrap_or(text).trim_end_matches([' ', '[']));
     let allowed = |flag: &str| {
         let key = KEYS.iter().find(|key| flag.strip_prefix("--") == Some(key.name));
-        key.map_or("one value", |key| key.allowed)
+        key.map_or_else(|| "one value".to_owned(), |key| (key.allowed)())
     };
     match (error.kind(), said(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(flag)) => {
@@ -314,7 +327,7 @@ fn sentence(error: &Error) -> String {
         }
         (ErrorKind::InvalidSubcommand, _) => {
             let command = shown(said(ContextKind::InvalidSubcommand).unwrap_or_default());
-            format!("{command}: no such command; allowed are run, device, verify, bench, or none for the desktop app")
+            format!("{command}: no such command; allowed are run, device, check, verify, bench, or none for the desktop app")
         }
         _ => {
             let text = error.render().to_string();

@@ -11,11 +11,16 @@ pub mod combine_rounds;
 pub mod coverage;
 pub mod effective_weights;
 pub mod full_attention;
+pub mod full_attention_backward;
 pub mod key_norm;
+pub mod key_norm_backward;
 pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
+pub mod matrix_product;
+pub mod pair_gradient;
 pub mod random_rotation_hash;
+pub mod row_terms;
 pub mod top_attention;
 pub mod top_keys;
 pub mod visibility;
@@ -130,6 +135,12 @@ pub const KERNELS: &[&Kernel] = &[
     &top_keys::SELECT,
     &top_attention::ATTEND,
     &coverage::COVERAGE,
+    &row_terms::ROW_TERMS,
+    &full_attention_backward::QUERIES,
+    &full_attention_backward::KEYS,
+    &full_attention_backward::VALUES,
+    &key_norm_backward::KEY_NORM_BACKWARD,
+    &matrix_product::MULTIPLY,
 ];
 
 /// The numbers that Rust and WGSL share, written once.
@@ -151,6 +162,8 @@ fn constants() -> String {
         ("SORT_DIGITS", bucket_sort::DIGITS),
         ("KEY_TILE", full_attention::KEY_TILE),
         ("TOP", top_keys::TOP),
+        ("PRODUCT_TILE", matrix_product::TILE),
+        ("PRODUCT_DEPTH", matrix_product::DEPTH),
     ];
     // Hexadecimal, since Chrome rejects the decimal spelling of the lowest float32.
     let mut text = String::from("const EMPTY: f32 = -0x1.fffffep+127f;\n");
