@@ -71,10 +71,13 @@ impl Trend {
     }
 }
 
+/// A quantity of a sample, where it is told.
+type Reading = fn(&Sample) -> Option<u64>;
+
 /// Every quantity that was told throughout.
 pub fn trends(samples: &[Sample]) -> Vec<Trend> {
     let quarter = samples.len() / 4;
-    let trend = |(name, read): (&'static str, fn(&Sample) -> Option<u64>)| {
+    let trend = |(name, read): (&'static str, Reading)| {
         let of = |part: &[Sample]| {
             let read: Option<Vec<f64>> = part.iter().map(|sample| read(sample).map(|bytes| bytes as f64)).collect();
             median(read?)
@@ -82,7 +85,7 @@ pub fn trends(samples: &[Sample]) -> Vec<Trend> {
         let (first, last) = (of(&samples[..quarter])?, of(&samples[samples.len() - quarter..])?);
         Some(Trend { name, first, last })
     };
-    let quantities: [(&str, fn(&Sample) -> Option<u64>); 4] = [
+    let quantities: [(&str, Reading); 4] = [
         ("resident", |sample| sample.resident),
         ("ledger", |sample| Some(sample.ledger)),
         ("allocated", |sample| sample.allocated),
@@ -239,7 +242,8 @@ impl Game {
 
     /// Now and then runs what was put off, and leaves it.
     fn force(&mut self) -> Result<(), Fault> {
-        let put_off = self.session.scene(&|_| None).is_some_and(|scene| matches!(scene.full, Err(Missing::PutOff { .. })));
+        let put_off =
+            self.session.scene(&|_| None).is_some_and(|scene| matches!(scene.full, Err(Missing::PutOff { .. })));
         if put_off && self.draw.once_in(4) {
             self.session.run_now(Method::Full);
             self.polls(20)?;

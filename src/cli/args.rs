@@ -327,7 +327,9 @@ fn sentence(error: &Error) -> String {
         }
         (ErrorKind::InvalidSubcommand, _) => {
             let command = shown(said(ContextKind::InvalidSubcommand).unwrap_or_default());
-            format!("{command}: no such command; allowed are run, device, check, verify, bench, or none for the desktop app")
+            format!(
+                "{command}: no such command; allowed are run, device, check, verify, bench, or none for the desktop app"
+            )
         }
         _ => {
             let text = error.render().to_string();

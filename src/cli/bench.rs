@@ -128,12 +128,11 @@ struct CrossoverJson {
 
 impl<'a> SpeedJson<'a> {
     fn of(speed: &Speed, gpu: &'a Gpu, measured_by: Clock, rows: &'a [Row]) -> Self {
-        let cell = |n: u32, (method, name): (Method, &'static str), times: &'a Result<Times, String>| {
-            let _ = method;
+        let cell = |n: u32, method: Method, times: &'a Result<Times, String>| {
             let of = |read: fn(&Times) -> f64| times.as_ref().ok().map(read);
             TimesJson {
                 n,
-                method: name,
+                method: method.spelling(),
                 ms: of(|times| times.ms),
                 least: of(|times| times.least),
                 most: of(|times| times.most),
@@ -141,15 +140,18 @@ impl<'a> SpeedJson<'a> {
                 why_not: times.as_ref().err().map(String::as_str),
             }
         };
-        let times = rows.iter().flat_map(|row| Method::ALL.iter().zip(&row.times).map(|(method, times)| cell(row.n, *method, times)));
-        let crossovers = Method::ALL.iter().filter(|(method, _)| *method != Method::Full).filter_map(|(method, name)| {
-            let (slower_up_to, faster_from) = match crossover(rows, *method)? {
-                Crossover::Always => (None, rows.first().map(|row| row.n)),
-                Crossover::Between(slower, faster) => (Some(slower), Some(faster)),
-                Crossover::Never => (rows.last().map(|row| row.n), None),
-            };
-            Some(CrossoverJson { method: name, slower_up_to, faster_from })
-        });
+        let times = rows
+            .iter()
+            .flat_map(|row| Method::ALL.iter().zip(&row.times).map(|((method, _), times)| cell(row.n, *method, times)));
+        let crossovers =
+            Method::ALL.iter().filter(|(method, _)| *method != Method::Full).filter_map(|(method, name)| {
+                let (slower_up_to, faster_from) = match crossover(rows, *method)? {
+                    Crossover::Always => (None, rows.first().map(|row| row.n)),
+                    Crossover::Between(slower, faster) => (Some(slower), Some(faster)),
+                    Crossover::Never => (rows.last().map(|row| row.n), None),
+                };
+                Some(CrossoverJson { method: name, slower_up_to, faster_from })
+            });
         Self {
             adapter: &gpu.info.name,
             clock: clock(measured_by),
@@ -171,8 +173,12 @@ pub fn soak(request: &args::Bench<Soak>) -> Result<(), Failure> {
             printed = print(&text);
         }
     };
-    words(format!("adapter {adapter}; memory is read at rest, on the settings that the game began with\n\n{}", sample_heading()));
-    let samples = request.what.play(gpu, |sample| words(sample_line(sample))).map_err(|fault| Failure::fault(&fault))?;
+    words(format!(
+        "adapter {adapter}; memory is read at rest, on the settings that the game began with\n\n{}",
+        sample_heading()
+    ));
+    let samples =
+        request.what.play(gpu, |sample| words(sample_line(sample))).map_err(|fault| Failure::fault(&fault))?;
     printed?;
     let trends = soak::trends(&samples);
     let grown: Vec<&str> = trends.iter().filter(|trend| trend.grew()).map(|trend| trend.name).collect();
@@ -191,7 +197,18 @@ pub fn soak(request: &args::Bench<Soak>) -> Result<(), Failure> {
 }
 
 fn sample_heading() -> String {
-    let names = ["minutes", "moves", "results", "answers", "cancels", "resident", "ledger", "allocated", "reserved", "pipelines"];
+    let names = [
+        "minutes",
+        "moves",
+        "results",
+        "answers",
+        "cancels",
+        "resident",
+        "ledger",
+        "allocated",
+        "reserved",
+        "pipelines",
+    ];
     names.map(|name| format!("{name:>11}")).concat() + "\n"
 }
 
