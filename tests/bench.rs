@@ -20,10 +20,8 @@ fn every_method_is_timed_at_every_length() {
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let result: Value = serde_json::from_str(&out).expect("one JSON object");
     let times = result["times"].as_array().expect("times");
-    let found: Vec<(u64, &str)> = times
-        .iter()
-        .map(|row| (row["n"].as_u64().expect("n"), row["method"].as_str().expect("a method")))
-        .collect();
+    let found: Vec<(u64, &str)> =
+        times.iter().map(|row| (row["n"].as_u64().expect("n"), row["method"].as_str().expect("a method"))).collect();
     let wanted: Vec<(u64, &str)> =
         [100, 200, 400].into_iter().flat_map(|n| METHODS.map(|method| (n, method))).collect();
     assert_eq!(found, wanted);
@@ -31,9 +29,14 @@ fn every_method_is_timed_at_every_length() {
         let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
         // k = 150 of 100 tokens is no projection.
         if row["method"] == "linformer" && row["n"] == 100 {
-            assert!(row["ms"].is_null() && row["why_not"].as_str().is_some_and(|why| why.contains("allowed is 1 to n")));
+            assert!(
+                row["ms"].is_null() && row["why_not"].as_str().is_some_and(|why| why.contains("allowed is 1 to n"))
+            );
         } else {
-            assert!(number("least") > 0.0 && number("least") <= number("ms") && number("ms") <= number("most"), "{row}");
+            assert!(
+                number("least") > 0.0 && number("least") <= number("ms") && number("ms") <= number("most"),
+                "{row}"
+            );
             assert!(row["method"] != "full" || number("ratio") == 1.0, "{row}");
             assert!(number("ratio") > 0.0, "{row}");
         }

@@ -3,12 +3,12 @@
 
 mod program;
 
+use program::program;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use program::program;
 use std::process::{Output, Stdio};
 
 fn output(flags: &str) -> Output {
