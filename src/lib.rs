@@ -1,3 +1,4 @@
+pub mod algebra;
 pub mod app;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod bench;
@@ -21,6 +22,7 @@ pub mod problem;
 pub mod random;
 pub mod semantics;
 pub mod settings;
+pub mod spectrum;
 pub mod steps;
 pub mod text;
 pub mod theory;
