@@ -313,11 +313,10 @@ impl Game {
 
     fn survive(&mut self) -> Result<(), Fault> {
         match self.session.fault() {
-            // New settings may fit, and are next.
+            // The device survives it, and the game goes on to settings that may fit.
             Some(Fault::OutOfMemory(_)) => {
                 self.count.shortages += 1;
                 self.session.change(self.settings.clone());
-                self.session.cancel();
                 Ok(())
             }
             Some(fault) => Err(fault.clone()),

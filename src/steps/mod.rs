@@ -170,7 +170,7 @@ fn constants() -> String {
         ("PRODUCT_DEPTH", matrix_product::DEPTH),
     ];
     // Hexadecimal, since Chrome rejects the decimal spelling of the lowest float32.
-    let mut text = String::from("const EMPTY: f32 = -0x1.fffffep+127f;\n");
+    let mut text = format!("const EMPTY: f32 = -0x1.fffffep+127f;\nconst SHORTEST: f32 = {:e};\n", key_norm::SHORTEST);
     for (name, value) in words {
         text += &format!("const {name}: u32 = {value}u;\n");
     }

@@ -13,6 +13,7 @@ pub(super) fn add(all: &mut Cases) {
         ("of length 10^4, scores to 10^8", Vectors::Length(1e4), plain),
         ("opposite, scores of 10^6 and -10^6", Vectors::Opposite(1e3), plain),
         ("subnormal", Vectors::Length(1e-40), causal),
+        ("too short to square, without an epsilon", Vectors::Length(1e-30), Semantics { key_norm_eps: 0.0, ..causal }),
         ("subnormal, without an epsilon", Vectors::Length(1e-40), Semantics { key_norm_eps: 0.0, ..causal }),
     ] {
         for n in [1, 2, 65] {
