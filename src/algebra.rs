@@ -46,6 +46,14 @@ pub struct Svd {
 }
 
 impl Svd {
+    /// The first `count` parts, or all.
+    pub fn first(&self, count: usize) -> Self {
+        let count = count.min(self.values.len());
+        let top =
+            |all: &Matrix| Matrix { rows: count, cols: all.cols, entries: all.entries[..count * all.cols].to_vec() };
+        Self { values: self.values[..count].to_vec(), left: top(&self.left), right: top(&self.right) }
+    }
+
     /// With both vectors of a part turned around where the right one has a negative sum.
     pub fn oriented(mut self) -> Self {
         let (rows, cols) = (self.left.cols, self.right.cols);

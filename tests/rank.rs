@@ -87,6 +87,7 @@ fn the_spectrum_of_p_is_that_of_its_definition() {
         assert!((shares[149].low - 1.0).abs() < 1e-12);
         let ninety = rank_of(shares.iter().map(|share| share.low), 0.9).expect("a rank") as usize;
         assert!(shares[ninety - 1].low >= 0.9 && (ninety == 1 || shares[ninety - 2].low < 0.9));
+        assert_eq!(own.leading, own.spectrum.svd.first(6));
         // The picture is the mean of P, pixel by pixel; all parts together give it, too.
         let side = own.picture.len().isqrt();
         assert_eq!(side, 150);

@@ -5,7 +5,7 @@ mod randomised;
 pub mod trained;
 
 use super::{LabError, Run};
-use crate::algebra::{Matrix, apart};
+use crate::algebra::{Matrix, Svd, apart};
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Gpu, yield_now};
@@ -18,6 +18,8 @@ pub use randomised::{PRODUCTS, leading};
 
 /// Up to this length P is formed and all its singular values are computed.
 pub const EXACT_UP_TO: u32 = 1024;
+/// Parts whose vectors are kept whole.
+pub const LEADING: usize = 6;
 /// Most pixels of a side of the picture of P.
 const PIXELS: u32 = 160;
 /// Rows that are drawn between two breaths.
@@ -106,8 +108,26 @@ pub async fn attention_matrix(
 #[derive(Clone, Debug, PartialEq)]
 pub struct LowRank {
     pub spectrum: Spectrum,
+    /// Its first [`LEADING`] parts.
+    pub leading: Svd,
     /// Means of P over equal pixels, as many a side as its length is the square of, row by row.
     pub picture: Vec<f32>,
+}
+
+impl LowRank {
+    fn new(spectrum: Spectrum, picture: Vec<f32>) -> Self {
+        Self { leading: spectrum.svd.first(LEADING), spectrum, picture }
+    }
+
+    /// With the vectors of the spectrum at the resolution of the picture: all that is drawn of most of them.
+    fn condensed(mut self) -> Self {
+        let pixels = self.picture.len().isqrt();
+        for vectors in [&mut self.spectrum.svd.left, &mut self.spectrum.svd.right] {
+            let entries = (0..vectors.rows).flat_map(|row| pooled(vectors.row(row), pixels as u32)).collect();
+            *vectors = Matrix { rows: vectors.rows, cols: pixels, entries };
+        }
+        self
+    }
 }
 
 /// All singular values of P of one head; `n^3` work.
@@ -117,8 +137,10 @@ pub struct LowRank {
 pub async fn exact(gpu: &Gpu, head: &Head, rule: Semantics, progress: &Progress) -> Result<LowRank, LabError> {
     let p = attention_matrix(gpu, head, rule, progress).await?;
     let picture = picture(&p, PIXELS.min(head.n));
+    // How far the decomposition is nobody knows.
+    progress.total.set(0.0);
     let svd = apart::svd(p.clone()).await.map_err(LabError::Failed)?;
-    Ok(LowRank { spectrum: Spectrum::exact(&p, svd), picture })
+    Ok(LowRank::new(Spectrum::exact(&p, svd), picture))
 }
 
 /// Means of a square matrix over `pixels x pixels` equal pixels.
@@ -140,10 +162,11 @@ impl Run {
         let own = Head::of(&self.input.problem, head);
         let head = if random { own.random(settings.seed).await } else { own };
         let rule = Semantics { causal: settings.semantics.causal, ..Semantics::PLAIN };
-        if head.n <= EXACT_UP_TO {
+        let low_rank = if head.n <= EXACT_UP_TO {
             exact(gpu, &head, rule, progress).await
         } else {
             leading(gpu, &head, rule, settings.seed, progress).await
-        }
+        };
+        low_rank.map(LowRank::condensed)
     }
 }

@@ -20,7 +20,7 @@ use std::rc::Rc;
 /// Wide enough for two charts side by side.
 const WIDE: f32 = 700.0;
 /// Up to this length a GPU is not asked whether it may begin.
-const AT_ONCE_UP_TO: u32 = 16_384;
+const AT_ONCE_UP_TO: u32 = 8192;
 
 #[derive(Default)]
 pub struct State {

@@ -37,7 +37,17 @@ struct Products<'a> {
     workspace: Workspace,
     forward: Plan,
     transposed: Plan,
-    progress: &'a Progress,
+    done: Done<'a>,
+}
+
+/// How many of the products are done; each counts alike.
+struct Done<'a>(&'a Progress);
+
+impl Done<'_> {
+    fn one_more(&self) {
+        self.0.total.set(PRODUCTS.into());
+        self.0.done.set(self.0.done.get() + 1.0);
+    }
 }
 
 impl Products<'_> {
@@ -55,7 +65,8 @@ impl Products<'_> {
         let (plan, out) = if forward { (&self.forward, "out") } else { (&self.transposed, thin_block::TRANSPOSED_OUT) };
         self.workspace.prepare(self.gpu, plan, &self.problem).await?;
         self.workspace.write_f32(self.gpu, "v", 0, x).await?;
-        self.gpu.run(plan, &self.workspace, self.progress).await?;
+        self.gpu.run(plan, &self.workspace, &Progress::default()).await?;
+        self.done.one_more();
         Ok(self.workspace.read_f32(self.gpu, out, 0).await?)
     }
 }
@@ -80,10 +91,11 @@ pub async fn leading(
         transposed: thin_block::transposed_plan(&problem.dims, &full, gpu.limits)?,
         problem,
         workspace: Workspace::default(),
-        progress,
+        done: Done(progress),
     };
     let first = products.forward(&gaussian(n, seed).await).await?;
-    let energy = energy(gpu, head, rule, &products.workspace.read_f32(gpu, "lse", 0).await?, progress).await?;
+    let energy = energy(gpu, head, rule, &products.workspace.read_f32(gpu, "lse", 0).await?).await?;
+    products.done.one_more();
     let picture = picture(&mut products, n).await?;
 
     let mut basis = orthonormal(&first).await?;
@@ -98,10 +110,8 @@ pub async fn leading(
     drop(products);
     let small = apart::svd(columns(&last, 0..RANK)).await.map_err(LabError::Failed)?;
     let svd = turned(&basis, small).await;
-    Ok(LowRank {
-        spectrum: Spectrum { n: head.n, way: Way::Randomised { left_out: left_out(&last) }, svd, energy },
-        picture,
-    })
+    let way = Way::Randomised { left_out: left_out(&last) };
+    Ok(LowRank::new(Spectrum { n: head.n, way, svd, energy }, picture))
 }
 
 /// Normal entries, `[n, BLOCK]`.
@@ -117,14 +127,14 @@ async fn gaussian(n: usize, seed: u32) -> Vec<f32> {
 
 /// The squared Frobenius norm of P from all its entries: `P_ij^2 = exp(2 s_ij - 2 z_i)`, and the sum over j is
 /// the softmax's own with doubled scores.
-async fn energy(gpu: &Gpu, head: &Head, rule: Semantics, lse: &[f32], progress: &Progress) -> Result<f64, LabError> {
+async fn energy(gpu: &Gpu, head: &Head, rule: Semantics, lse: &[f32]) -> Result<f64, LabError> {
     let problem = head.problem(vec![0.0; head.n as usize], 1);
     let doubled = Semantics { score_scale: ScoreScale::Value(2.0 * rule.score_scale.factor(head.d)), ..rule };
     let full = Full { way: Kernels::Online, shared_qk: false, semantics: doubled };
     let plan = full::plan(&problem.dims, &full, gpu.limits)?;
     let mut workspace = Workspace::default();
     workspace.prepare(gpu, &plan, &problem).await?;
-    gpu.run(&plan, &workspace, progress).await?;
+    gpu.run(&plan, &workspace, &Progress::default()).await?;
     let squared = workspace.read_f32(gpu, "lse", 0).await?;
     Ok(squared.iter().zip(lse).map(|(two, one)| (f64::from(*two) - 2.0 * f64::from(*one)).exp()).sum())
 }

@@ -6,7 +6,7 @@ use crate::app::views::format;
 use crate::app::views::layout::column;
 use crate::app::views::tokens::{Canvas, Face, Tokens};
 use crate::inputs::Shown;
-use crate::lab::rank::LowRank;
+use crate::lab::rank::{LEADING, LowRank};
 use crate::spectrum::pooled;
 use crate::text::{Text, fill};
 use egui::{Color32, RichText, Ui};
@@ -14,15 +14,18 @@ use egui_plot::{AxisHints, Line, Plot};
 use std::rc::Rc;
 
 /// Vectors side by side on a wide and on a narrow screen.
-const WIDE: usize = 6;
+const WIDE: usize = LEADING;
 const NARROW: usize = 3;
 const HEIGHT: f32 = 130.0;
 /// Points of a line at most.
 const POINTS: usize = 512;
 
+/// The colours of a left and of a right vector, token by token.
+type Both = [Rc<[Color32]>; 2];
+
 #[derive(Default)]
 pub struct State {
-    painted: Option<(Rc<LowRank>, Vec<[Rc<[Color32]>; 2]>)>,
+    painted: Option<(Rc<LowRank>, Vec<Both>)>,
     canvases: [[Canvas; 2]; WIDE],
 }
 
@@ -30,13 +33,12 @@ impl State {
     pub fn show(&mut self, ui: &mut Ui, scene: &Scene<'_>, own: &Rc<LowRank>, commands: &mut Vec<Command>) {
         ui.label(RichText::new(Text::RankVectors.get()).strong());
         let most = if ui.available_width() > super::WIDE { WIDE } else { NARROW };
-        let count = most.min(own.spectrum.known() as usize);
-        let svd = &own.spectrum.svd;
+        let svd = &own.leading;
+        let count = most.min(svd.values.len());
         let on_grid = matches!(scene.input.shown, Shown::Picture(_));
         if on_grid && self.painted.as_ref().is_none_or(|(of, _)| !Rc::ptr_eq(of, own)) {
-            let known = WIDE.min(own.spectrum.known() as usize);
             let both = |part| [painted(svd.left.row(part)), painted(svd.right.row(part))];
-            self.painted = Some((own.clone(), (0..known).map(both).collect()));
+            self.painted = Some((own.clone(), (0..svd.values.len()).map(both).collect()));
         }
         for (side, axis) in [Text::RankLeft, Text::RankRight].into_iter().enumerate() {
             ui.label(axis.get());
