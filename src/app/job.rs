@@ -7,6 +7,7 @@ use crate::check;
 use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::inputs::{self, Input, Picture};
+use crate::lab::rank::trained;
 use crate::lab::{LabError, Run};
 use crate::settings::{InputKind, Method, Sample, Settings};
 use crate::text::{Text, fill};
@@ -106,6 +107,13 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
         Question::ByRounds => Answer::ByRounds(run.by_rounds(gpu, progress).await?.map(Rc::new)),
         Question::Experiment { experiment, seed } => {
             Answer::Series(Rc::new(experiment.run(gpu, seed, progress).await?))
+        }
+        Question::LowRank { head, random } => {
+            Answer::LowRank(Rc::new(run.low_rank(gpu, head, random, progress).await?))
+        }
+        Question::Trained => {
+            let bytes = files::trained().await.map_err(LabError::Failed)?;
+            Answer::Trained(Rc::new(trained::map(gpu, &bytes, progress).await?))
         }
         Question::Accuracy { rounds } => Answer::Accuracy(run.accuracy(gpu, rounds, progress).await?),
     })

@@ -1,6 +1,8 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
+use crate::lab::rank::LowRank;
+use crate::lab::rank::trained::Layer;
 use crate::lab::theory::{Experiment, Series};
 use crate::lab::{ByRounds, Moved, SeparateKeys};
 use crate::methods::measure::{Weights, Window};
@@ -22,6 +24,7 @@ pub enum View {
     Memory,
     Codes,
     Theory,
+    Rank,
     Compare,
 }
 
@@ -33,6 +36,7 @@ impl Choice for View {
         (Self::Memory, "memory"),
         (Self::Codes, "codes"),
         (Self::Theory, "theory"),
+        (Self::Rank, "rank"),
         (Self::Compare, "compare"),
     ];
 }
@@ -87,6 +91,13 @@ pub enum Question {
     SeparateKeys,
     /// In how many rounds pairs are visible.
     ByRounds,
+    /// The singular values of P, or of that of random Q and K.
+    LowRank {
+        head: u32,
+        random: bool,
+    },
+    /// The low rank of every head of the trained model.
+    Trained,
     /// An experiment that theory speaks about, on points of its own.
     Experiment {
         experiment: Experiment,
@@ -116,6 +127,8 @@ pub enum Answer {
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
     Series(Rc<Series>),
+    LowRank(Rc<LowRank>),
+    Trained(Rc<Vec<Layer>>),
     /// In words, why there is none.
     Failed(String),
 }

@@ -6,7 +6,7 @@ use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
 use super::stage::family;
 use super::views::ticks::grouped;
-use super::views::{attention, buckets, codes, compare, format, memory, result, theory};
+use super::views::{attention, buckets, codes, compare, format, memory, rank, result, theory};
 use super::{App, controls, files, open, strip, summary, worded};
 use crate::gpu::Fault;
 use crate::gpu::run::Clock;
@@ -129,6 +129,7 @@ impl App {
                 (View::Memory, Text::ViewMemory, Text::ViewMemoryHelp),
                 (View::Codes, Text::ViewCodes, Text::ViewCodesHelp),
                 (View::Theory, Text::ViewTheory, Text::ViewTheoryHelp),
+                (View::Rank, Text::ViewRank, Text::ViewRankHelp),
             ] {
                 if ui.selectable_label(self.view == view, name.get()).on_hover_text(help.get()).clicked() {
                     self.open(view);
@@ -283,6 +284,7 @@ impl App {
                 View::Memory => memory::show(ui, &scene, &mut self.views.memory, commands),
                 View::Codes => codes::show(ui, &scene, &mut self.views.codes, commands),
                 View::Theory => theory::show(ui, &scene, &mut self.views.theory, commands),
+                View::Rank => rank::show(ui, &scene, &mut self.views.rank, commands),
                 View::Compare => compare::show(ui, &scene, &mut self.views.compare, commands),
             }
         });
