@@ -20,6 +20,7 @@ pub mod random;
 pub mod semantics;
 pub mod settings;
 pub mod steps;
+pub mod tables;
 pub mod text;
 pub mod theory;
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,8 +1,9 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
+use crate::lab::speed::{Savings, Speed};
 use crate::lab::theory::{Experiment, Series};
-use crate::lab::{ByRounds, Moved, SeparateKeys};
+use crate::lab::{ByRounds, Moved, SeparateKeys, Untrained};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
@@ -11,6 +12,7 @@ use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
 #[cfg(target_arch = "wasm32")]
 use crate::settings::{SettingsError, listed};
+use crate::tables::Sizes;
 use std::rc::Rc;
 
 /// The views that the strip of steps opens.
@@ -22,6 +24,7 @@ pub enum View {
     Memory,
     Codes,
     Theory,
+    Tables,
     Compare,
 }
 
@@ -33,6 +36,7 @@ impl Choice for View {
         (Self::Memory, "memory"),
         (Self::Codes, "codes"),
         (Self::Theory, "theory"),
+        (Self::Tables, "tables"),
         (Self::Compare, "compare"),
     ];
 }
@@ -87,6 +91,18 @@ pub enum Question {
     SeparateKeys,
     /// In how many rounds pairs are visible.
     ByRounds,
+    /// The errors of untrained projections with k rows.
+    Untrained {
+        k: u32,
+    },
+    /// What Linformer saves at the length of these sizes.
+    Savings {
+        sizes: Sizes,
+    },
+    /// The milliseconds of the three methods at these sizes.
+    Speed {
+        sizes: Sizes,
+    },
     /// An experiment that theory speaks about, on points of its own.
     Experiment {
         experiment: Experiment,
@@ -97,7 +113,7 @@ pub enum Question {
 impl Question {
     /// Whether the answer holds whatever the settings are.
     pub fn stands_alone(&self) -> bool {
-        matches!(self, Self::Experiment { .. })
+        matches!(self, Self::Experiment { .. } | Self::Savings { .. } | Self::Speed { .. })
     }
 }
 
@@ -115,6 +131,9 @@ pub enum Answer {
     /// `None` where nothing was hashed.
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
+    Untrained(Untrained),
+    Savings(Rc<Savings>),
+    Speed(Speed),
     Series(Rc<Series>),
     /// In words, why there is none.
     Failed(String),

@@ -7,6 +7,7 @@ pub mod linformer;
 pub mod lsh;
 pub mod measure;
 pub(crate) mod product;
+pub mod random_projection;
 
 use crate::plan::{Binding, BufferId, Builder, Kind, New, Role, Step};
 use crate::problem::{Dims, Fill, Source};
