@@ -5,7 +5,9 @@ mod by_rounds;
 mod last_token;
 pub mod rank;
 mod separate_keys;
+pub mod speed;
 pub mod theory;
+mod untrained;
 
 use crate::gpu::run::{Progress, Timing};
 use crate::gpu::workspace::Workspace;
@@ -32,6 +34,7 @@ pub use separate_keys::SeparateKeys;
 use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
+pub use untrained::Untrained;
 
 /// Why a run gave no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]

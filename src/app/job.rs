@@ -8,7 +8,7 @@ use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::inputs::{self, Input, Picture};
 use crate::lab::rank::trained;
-use crate::lab::{LabError, Run};
+use crate::lab::{LabError, Run, speed};
 use crate::settings::{InputKind, Method, Sample, Settings};
 use crate::text::{Text, fill};
 use std::cell::Cell;
@@ -105,6 +105,9 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
         Question::LastToken => Answer::LastToken(Rc::new(run.moved(gpu, progress).await?)),
         Question::SeparateKeys => Answer::SeparateKeys(run.separate_keys(gpu, progress).await?.map(Rc::new)),
         Question::ByRounds => Answer::ByRounds(run.by_rounds(gpu, progress).await?.map(Rc::new)),
+        Question::Untrained { k } => Answer::Untrained(run.untrained(gpu, k, progress).await?),
+        Question::Savings { sizes } => Answer::Savings(Rc::new(speed::savings(gpu, sizes, progress).await?)),
+        Question::Speed { sizes } => Answer::Speed(speed::speed(gpu, sizes, progress).await?),
         Question::Experiment { experiment, seed } => {
             Answer::Series(Rc::new(experiment.run(gpu, seed, progress).await?))
         }

@@ -3,8 +3,9 @@
 use crate::inputs::Input;
 use crate::lab::rank::LowRank;
 use crate::lab::rank::trained::Layer;
+use crate::lab::speed::{Savings, Speed};
 use crate::lab::theory::{Experiment, Series};
-use crate::lab::{ByRounds, Moved, SeparateKeys};
+use crate::lab::{ByRounds, Moved, SeparateKeys, Untrained};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
@@ -13,6 +14,7 @@ use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
 #[cfg(target_arch = "wasm32")]
 use crate::settings::{SettingsError, listed};
+use crate::tables::Sizes;
 use std::rc::Rc;
 
 /// The views that the strip of steps opens.
@@ -25,6 +27,7 @@ pub enum View {
     Codes,
     Theory,
     Rank,
+    Tables,
     Compare,
 }
 
@@ -37,6 +40,7 @@ impl Choice for View {
         (Self::Codes, "codes"),
         (Self::Theory, "theory"),
         (Self::Rank, "rank"),
+        (Self::Tables, "tables"),
         (Self::Compare, "compare"),
     ];
 }
@@ -98,6 +102,18 @@ pub enum Question {
     },
     /// The low rank of every head of the trained model.
     Trained,
+    /// The errors of untrained projections with k rows.
+    Untrained {
+        k: u32,
+    },
+    /// What Linformer saves at the length of these sizes.
+    Savings {
+        sizes: Sizes,
+    },
+    /// The milliseconds of the three methods at these sizes.
+    Speed {
+        sizes: Sizes,
+    },
     /// An experiment that theory speaks about, on points of its own.
     Experiment {
         experiment: Experiment,
@@ -108,7 +124,7 @@ pub enum Question {
 impl Question {
     /// Whether the answer holds whatever the settings are.
     pub fn stands_alone(&self) -> bool {
-        matches!(self, Self::Experiment { .. })
+        matches!(self, Self::Experiment { .. } | Self::Savings { .. } | Self::Speed { .. })
     }
 }
 
@@ -126,6 +142,9 @@ pub enum Answer {
     /// `None` where nothing was hashed.
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
+    Untrained(Untrained),
+    Savings(Rc<Savings>),
+    Speed(Speed),
     Series(Rc<Series>),
     LowRank(Rc<LowRank>),
     Trained(Rc<Vec<Layer>>),

@@ -29,6 +29,7 @@ pub fn view_name(view: View) -> Text {
         View::Codes => Text::ViewCodes,
         View::Theory => Text::ViewTheory,
         View::Rank => Text::ViewRank,
+        View::Tables => Text::ViewTables,
         View::Compare => Text::TabCompare,
     }
 }

@@ -8,7 +8,7 @@
 pub mod duplication;
 pub mod picture;
 pub mod points;
-mod rows;
+pub(crate) mod rows;
 
 pub use duplication::DuplicationInput;
 pub use picture::{Picture, PictureInput};

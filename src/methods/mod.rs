@@ -8,6 +8,7 @@ pub mod lsh;
 pub mod measure;
 pub(crate) mod product;
 pub mod thin_block;
+pub mod random_projection;
 
 use crate::plan::{Binding, BufferId, Builder, Kind, New, Role, Step};
 use crate::problem::{Dims, Fill, Source};

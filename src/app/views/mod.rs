@@ -13,6 +13,7 @@ pub mod layout;
 pub mod memory;
 pub mod rank;
 pub mod result;
+pub mod tables;
 pub mod theory;
 pub mod ticks;
 pub mod tokens;
