@@ -84,6 +84,7 @@ pub fn measured(settings: &Settings, dims: &Dims) -> Measured {
             k: settings.projected_len(),
             shared_ef: settings.projection == Projection::Mean,
             projection_heads: 1,
+            max_pooling: false,
             biased: false,
             triangle: false,
             score_scale: ScoreScale::InverseSqrtD,

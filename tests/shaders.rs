@@ -118,8 +118,9 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
         ),
         (
             "effective_weights",
-            in_rust!(effective_weights::Params { first_group, tiles, n, k, k4, column_start, columns }),
+            in_rust!(effective_weights::Params { first_group, tiles, n, k, k4, column_start, columns, is_signed }),
         ),
+        ("max_pooling", in_rust!(max_pooling::Params { first_group, n, k, width4, start, count })),
         ("top_keys", in_rust!(top_keys::Params { first_group, rows, n_kv, count, row_start, key_start, key_count })),
         ("top_attention", in_rust!(top_attention::Params { first_group, rows, row_start, count })),
         (

@@ -271,6 +271,24 @@ const BROKEN: &[Broken] = &[
         },
     },
     Broken {
+        what: "windows of equal length",
+        kernel: &max_pooling::POOL,
+        case: "linformer, max pooling, k does not divide n",
+        twin: |p, w, b| {
+            let cut = with::<max_pooling::Params>(p, |p| p.n -= p.n % p.k);
+            (max_pooling::POOL.twin)(&cut, w, b);
+        },
+    },
+    Broken {
+        what: "a slice forgets those before it",
+        kernel: &max_pooling::POOL,
+        case: "linformer, 1 of 70001 keys by max pooling",
+        twin: |p, w, b| {
+            b[1].f_mut().fill(f64::NEG_INFINITY);
+            (max_pooling::POOL.twin)(p, w, b);
+        },
+    },
+    Broken {
         what: "later keys are seen",
         kernel: &full_attention::ATTEND,
         case: "full online, sees nothing",
@@ -415,6 +433,15 @@ const BROKEN: &[Broken] = &[
         twin: |p, w, b| {
             (effective_weights::WEIGHTS.twin)(p, w, b);
             b[2].f_mut()[0] *= -1.0;
+        },
+    },
+    Broken {
+        what: "signs are lost",
+        kernel: &effective_weights::WEIGHTS,
+        case: "linformer, uneven, a matrix a head",
+        twin: |p, w, b| {
+            let positive = with::<effective_weights::Params>(p, |p| p.is_signed = 0);
+            (effective_weights::WEIGHTS.twin)(&positive, w, b);
         },
     },
     Broken {

@@ -15,6 +15,7 @@ pub mod key_norm;
 pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
+pub mod max_pooling;
 pub mod random_rotation_hash;
 pub mod top_attention;
 pub mod top_keys;
@@ -109,6 +110,7 @@ pub const KERNELS: &[&Kernel] = &[
     &chunked_attention::ATTEND,
     &combine_rounds::COMBINE,
     &linear_projection::PROJECT,
+    &max_pooling::POOL,
     &full_attention::ATTEND,
     &materialized_attention::SCORES,
     &materialized_attention::SOFTMAX,
