@@ -1,7 +1,7 @@
 //! The semantics of the paper and of the two published codes, as settings: where they differ, each
 //! difference is a setting, and a preset writes them all.
 
-use crate::settings::{BucketRule, Settings, SettingsError};
+use crate::settings::{BucketRule, Settings, SettingsError, listed};
 
 /// A named set of settings.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -83,8 +83,11 @@ pub static PRESETS: [Preset; 3] = [
 impl Preset {
     /// What an address and the command line call it.
     pub const NAME: &'static str = "preset";
+
     /// The names, as a message says them.
-    pub const ALLOWED: &'static str = "paper, reformer-pytorch or hugging-face";
+    pub fn allowed() -> String {
+        listed(&PRESETS.each_ref().map(|preset| preset.name))
+    }
 
     /// # Errors
     /// When there is no preset of that name.
@@ -92,7 +95,7 @@ impl Preset {
         PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| SettingsError {
             key: Self::NAME.to_owned(),
             value: name.to_owned(),
-            allowed: Self::ALLOWED.to_owned(),
+            allowed: Self::allowed(),
         })
     }
 

@@ -4,10 +4,14 @@
 //! [`KEYS`]; nothing else parses a setting.
 
 mod buckets;
+mod keys;
 
 use crate::presets::Preset;
-use crate::semantics::{Choice, ScoreScale, SelfRule, Semantics};
+use crate::semantics::{Choice, SelfRule, Semantics};
+use crate::text::{Text, fill};
 pub use buckets::{BucketRule, factorise};
+pub(crate) use keys::listed;
+pub use keys::{KEYS, Key};
 use std::fmt;
 
 /// Largest sequence length that any kernel is planned for.
@@ -244,12 +248,12 @@ impl Settings {
         let key = KEYS.iter().find(|key| key.name == name).ok_or_else(|| SettingsError {
             key: name.to_owned(),
             value: value.to_owned(),
-            allowed: "no such setting; see --help for the list".to_owned(),
+            allowed: Text::AllowedNoSetting.get().to_owned(),
         })?;
         if (key.set)(self, value) {
             Ok(())
         } else {
-            Err(SettingsError { key: name.to_owned(), value: value.to_owned(), allowed: key.allowed.to_owned() })
+            Err(SettingsError { key: name.to_owned(), value: value.to_owned(), allowed: (key.allowed)() })
         }
     }
 
@@ -303,14 +307,14 @@ impl Settings {
         let wrong =
             |key: &str, value: String, allowed: String| Err(SettingsError { key: key.to_owned(), value, allowed });
         if self.projected_len() > self.n {
-            return wrong("k", self.projected_len().to_string(), format!("1 to n, here {}", self.n));
+            return wrong("k", self.projected_len().to_string(), fill(Text::AllowedK, &[&self.n.to_string()]));
         }
         if self.hash == Hash::Factorised && factorise(self.bucket_count()).is_none() {
             let buckets = self.bucket_count();
-            return wrong("buckets", buckets.to_string(), "a multiple of 4 when the hash is factorised".to_owned());
+            return wrong("buckets", buckets.to_string(), Text::AllowedFactorised.get().to_owned());
         }
         if self.input == InputKind::Duplication && self.n < 4 {
-            return wrong("n", self.n.to_string(), "4 or more for the duplication task 0w0w".to_owned());
+            return wrong("n", self.n.to_string(), Text::AllowedDuplication.get().to_owned());
         }
         Ok(())
     }
@@ -326,175 +330,8 @@ pub struct SettingsError {
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--{} {}: allowed is {}", self.key, self.value, self.allowed)
+        f.write_str(&fill(Text::FlagNotAllowed, &[&self.key, &self.value, &self.allowed]))
     }
 }
 
 impl std::error::Error for SettingsError {}
-
-/// One setting: its name in an address and on the command line, and how it is read and written.
-pub struct Key {
-    pub name: &'static str,
-    pub help: &'static str,
-    pub allowed: &'static str,
-    pub get: fn(&Settings) -> String,
-    /// False when the text is not allowed; the settings are then unchanged.
-    pub set: fn(&mut Settings, &str) -> bool,
-}
-
-fn store<T>(target: &mut T, value: Option<T>) -> bool {
-    value.map(|value| *target = value).is_some()
-}
-
-fn whole(text: &str, low: u32, high: u32) -> Option<u32> {
-    text.parse().ok().filter(|value| (low..=high).contains(value))
-}
-
-fn real(text: &str, low: f32, high: f32) -> Option<f32> {
-    text.parse().ok().filter(|value: &f32| (low..=high).contains(value))
-}
-
-fn optional(text: &str, low: u32, high: u32) -> Option<Option<u32>> {
-    if text == "auto" { Some(None) } else { whole(text, low, high).map(Some) }
-}
-
-fn written(value: Option<u32>) -> String {
-    value.map_or_else(|| "auto".to_owned(), |value| value.to_string())
-}
-
-macro_rules! key {
-    ($name:literal, $help:literal, $allowed:literal, $($field:ident).+, choice) => {
-        Key { name: $name, help: $help, allowed: $allowed,
-            get: |s| s.$($field).+.spelling().to_owned(),
-            set: |s, text| store(&mut s.$($field).+, Choice::parse(text)) }
-    };
-    ($name:literal, $help:literal, $allowed:literal, $($field:ident).+, switch) => {
-        Key { name: $name, help: $help, allowed: $allowed,
-            get: |s| s.$($field).+.to_string(),
-            set: |s, text| store(&mut s.$($field).+, text.parse().ok()) }
-    };
-    ($name:literal, $help:literal, $allowed:literal, $($field:ident).+, $read:ident $low:literal $high:expr) => {
-        Key { name: $name, help: $help, allowed: $allowed,
-            get: |s| s.$($field).+.to_string(),
-            set: |s, text| store(&mut s.$($field).+, $read(text, $low, $high)) }
-    };
-}
-
-/// Every setting, in the order of the help text.
-pub const KEYS: &[Key] = &[
-    key!("input", "Where q, k and v come from", "picture, clusters or duplication", input, choice),
-    key!("sample", "The photograph of the picture input", "astronaut, cat or own", sample, choice),
-    key!(
-        "method",
-        "How attention is computed",
-        "full, full-rowwise, full-materialized, lsh or linformer",
-        method,
-        choice
-    ),
-    key!("n", "Sequence length", "a whole number from 1 to 262144", n, whole 1 MAX_N),
-    key!("heads", "Attention heads", "a whole number from 1 to 16", heads, whole 1 16),
-    key!("d", "Width of a query and a key", "a whole number from 1 to 128", d, whole 1 128),
-    key!("seed", "Seed of everything random", "a whole number from 0 to 4294967295", seed, whole 0 u32::MAX),
-    key!("rounds", "LSH: rounds of hashing", "a whole number from 1 to 16", rounds, whole 1 16),
-    Key {
-        name: "buckets",
-        help: "LSH: buckets of a round, even; the chunk length follows by the bucket rule unless it is set",
-        allowed: "auto or an even number from 2 to 8192",
-        get: |s| written(s.buckets),
-        set: |s, text| store(&mut s.buckets, optional(text, 2, MAX_BUCKETS).filter(|b| b.is_none_or(|b| b % 2 == 0))),
-    },
-    Key {
-        name: "chunk",
-        help: "LSH: chunk length m; alone it sets the bucket count by the bucket rule",
-        allowed: "auto or a whole number from 1 to 262144",
-        get: |s| written(s.chunk),
-        set: |s, text| store(&mut s.chunk, optional(text, 1, MAX_N)),
-    },
-    key!(
-        "bucket-rule",
-        "LSH: buckets that follow from a chunk length m: 2 n / m, n / m, or 2 floor(n / m) down to a power of two",
-        "paper, chunks or power-of-two",
-        bucket_rule,
-        choice
-    ),
-    key!("short", "LSH: what runs when n is at most the chunk length", "lsh or full", short, choice),
-    key!(
-        "hash",
-        "LSH: the hash; auto is factorised above 128 buckets, with power-of-two above 2 max(sqrt(n / m), m)",
-        "auto, plain or factorised",
-        hash,
-        choice
-    ),
-    key!("rotations-per-head", "LSH: each head has rotations of its own", "true or false", rotations_per_head, switch),
-    Key {
-        name: "k",
-        help: "Linformer: projected length",
-        allowed: "auto or a whole number from 1 to n",
-        get: |s| written(s.k),
-        set: |s, text| store(&mut s.k, optional(text, 1, MAX_N)),
-    },
-    key!("projection", "Linformer: E and F", "mean or gaussian", projection, choice),
-    key!(
-        "shared-qk",
-        "Full: keys are the queries at unit length, as in LSH attention",
-        "true or false",
-        shared_qk,
-        switch
-    ),
-    key!("causal", "No query sees a later position", "true or false", semantics.causal, switch),
-    Key {
-        name: "scale",
-        help: "Factor on a score: 1 / sqrt(d), none, or this number",
-        allowed: "inverse-sqrt-d, one or a number from 0 to 1000",
-        get: |s| s.semantics.score_scale.to_string(),
-        set: |s, text| {
-            let scale = match text {
-                "inverse-sqrt-d" => Some(ScoreScale::InverseSqrtD),
-                "one" => Some(ScoreScale::One),
-                _ => real(text, 0.0, 1000.0).map(ScoreScale::Value),
-            };
-            store(&mut s.semantics.score_scale, scale)
-        },
-    },
-    key!("key-norm", "How a key's length is taken out", "l2-max, l2-rms or none", semantics.key_norm, choice),
-    key!("key-norm-eps", "Epsilon of the key norm", "a number from 0 to 1", semantics.key_norm_eps, real 0.0 1.0),
-    Key {
-        name: "self",
-        help: "A token's pair with itself: an ordinary pair, no pair, or a score of this value",
-        allowed: "include, exclude or a number from -1e6 to 1e6",
-        get: |s| s.semantics.self_rule.to_string(),
-        set: |s, text| {
-            let rule = match text {
-                "include" => Some(SelfRule::Include),
-                "exclude" => Some(SelfRule::Exclude),
-                _ => real(text, -1e6, 1e6).map(SelfRule::Value),
-            };
-            store(&mut s.semantics.self_rule, rule)
-        },
-    },
-    key!("same-bucket", "LSH: only keys of the query's bucket", "true or false", semantics.same_bucket, switch),
-    key!("before", "LSH: chunks seen before the own one", "a whole number from 0 to 8", semantics.chunks_before, whole 0 8),
-    key!("after", "LSH: chunks seen after the own one", "a whole number from 0 to 8", semantics.chunks_after, whole 0 8),
-    key!("wrap", "LSH: what the first chunk sees before it", "none, in-round or across-rounds", semantics.wrap, choice),
-    key!(
-        "pair-count",
-        "LSH: subtract ln of the rounds in which a pair is visible",
-        "true or false",
-        semantics.pair_count,
-        switch
-    ),
-    key!("pair-count-eps", "LSH: epsilon of the pair count", "a number from 0 to 1", semantics.pair_count_eps, real 0.0 1.0),
-    key!("patch", "Picture: side of a patch in pixels", "a whole number from 1 to 6", patch, whole 1 6),
-    key!("position", "Picture: strength of the position in q and k", "a number from 0 to 8", position, real 0.0 8.0),
-    key!("sharpness", "Length of q, which sharpens the softmax", "a number from 0 to 10000", sharpness, real 0.0 10_000.0),
-    key!(
-        "arrangement",
-        "Clusters: how the points lie",
-        "clusters, identical, repeated or isotropic",
-        arrangement,
-        choice
-    ),
-    key!("clusters", "Clusters: how many, or how many points are repeated", "a whole number from 1 to 1024", clusters, whole 1 1024),
-    key!("tightness", "Clusters: 0 is isotropic, 1 a point each", "a number from 0 to 1", tightness, real 0.0 1.0),
-    key!("noise", "Duplication: noise of the constructed keys", "a number from 0 to 4", noise, real 0.0 4.0),
-];

@@ -27,6 +27,54 @@ texts! {
     InputDamaged => "the picture cannot be decoded ({0}); choose another file",
     InputTooLarge => "the picture has {0} x {1} pixels, allowed are {2} million in all and {3} a side; scale it down",
     InputTooShort => "the duplication task 0w0w needs 4 positions or more, not {0}; choose a longer sequence",
+    // --- settings: what each is and what is allowed ---
+    FlagNotAllowed => "--{0} {1}: allowed is {2}",
+    AllowedNoSetting => "no such setting; see --help for the list",
+    AllowedOr => "{0} or {1}",
+    AllowedAuto => "auto",
+    AllowedScale => "inverse-sqrt-d, one",
+    AllowedSelf => "include, exclude",
+    AllowedWhole => "a whole number from {0} to {1}",
+    AllowedEven => "an even number from {0} to {1}",
+    AllowedReal => "a number from {0} to {1}",
+    AllowedK => "1 to n, here {0}",
+    AllowedFactorised => "a multiple of 4 when the hash is factorised",
+    AllowedDuplication => "4 or more for the duplication task 0w0w",
+    SetInput => "Where q, k and v come from",
+    SetSample => "The photograph of the picture input",
+    SetMethod => "How attention is computed",
+    SetN => "Sequence length",
+    SetHeads => "Attention heads",
+    SetD => "Width of a query and a key",
+    SetSeed => "Seed of everything random",
+    SetRounds => "LSH: rounds of hashing",
+    SetBuckets => "LSH: buckets of a round, even; the chunk length follows by the bucket rule unless it is set",
+    SetChunk => "LSH: chunk length m; alone it sets the bucket count by the bucket rule",
+    SetBucketRule => "LSH: buckets that follow from a chunk length m: 2 n / m, n / m, or 2 floor(n / m) down to a power of two",
+    SetShort => "LSH: what runs when n is at most the chunk length",
+    SetHash => "LSH: the hash; auto is factorised above 128 buckets, with power-of-two above 2 max(sqrt(n / m), m)",
+    SetRotationsPerHead => "LSH: each head has rotations of its own",
+    SetK => "Linformer: projected length",
+    SetProjection => "Linformer: E and F",
+    SetSharedQk => "Full: keys are the queries at unit length, as in LSH attention",
+    SetCausal => "No query sees a later position",
+    SetScale => "Factor on a score: 1 / sqrt(d), none, or this number",
+    SetKeyNorm => "How a key's length is taken out",
+    SetKeyNormEps => "Epsilon of the key norm",
+    SetSelf => "A token's pair with itself: an ordinary pair, no pair, or a score of this value",
+    SetSameBucket => "LSH: only keys of the query's bucket",
+    SetBefore => "LSH: chunks seen before the own one",
+    SetAfter => "LSH: chunks seen after the own one",
+    SetWrap => "LSH: what the first chunk sees before it",
+    SetPairCount => "LSH: subtract ln of the rounds in which a pair is visible",
+    SetPairCountEps => "LSH: epsilon of the pair count",
+    SetPatch => "Picture: side of a patch in pixels",
+    SetPosition => "Picture: strength of the position in q and k",
+    SetSharpness => "Length of q, which sharpens the softmax",
+    SetArrangement => "Clusters: how the points lie",
+    SetClusters => "Clusters: how many, or how many points are repeated",
+    SetTightness => "Clusters: 0 is isotropic, 1 a point each",
+    SetNoise => "Duplication: noise of the constructed keys",
     // --- shell: title, panels, controls, strip, errors ---
     AppName => "Attention Lab",
     TabFull => "Full",
@@ -631,18 +679,36 @@ pub fn sentence(error: impl std::fmt::Display) -> String {
     letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
 }
 
-/// Replaces the holes `{0}`, `{1}`, ... of a text.
+/// Replaces the holes `{0}`, `{1}`, ... of a text; what fills them is taken as it is.
 pub fn fill(text: Text, values: &[&str]) -> String {
-    let mut filled = text.get().to_owned();
-    for (at, value) in values.iter().enumerate() {
-        filled = filled.replace(&format!("{{{at}}}"), value);
+    let mut filled = String::new();
+    let mut rest = text.get();
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        let hole =
+            after.split_once('}').and_then(|(at, behind)| Some((values.get(at.parse::<usize>().ok()?)?, behind)));
+        match hole {
+            Some((value, behind)) => {
+                filled.push_str(value);
+                rest = behind;
+            }
+            None => {
+                filled.push('{');
+                rest = after;
+            }
+        }
     }
-    filled
+    filled + rest
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_is_never_a_hole() {
+        assert_eq!(fill(Text::AllowedOr, &["{1}", "{0} {"]), "{1} or {0} {");
+    }
 
     #[test]
     fn captions_have_one_or_two_sentences() {

@@ -429,7 +429,7 @@ fn bad_values_are_named_in_one_line() {
     }
     // The flags of the desktop app are the same ones.
     assert!(refused(&["--n", "0"]).contains("from 1 to 262144"));
-    assert!(refused(&["fly"]).contains("run, device, verify"));
+    assert!(refused(&["fly"]).contains("run, device, check, verify"));
     assert!(refused(&["device", "--n", "4"]).contains("--n"));
 }
 

@@ -124,6 +124,24 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
         ("top_keys", in_rust!(top_keys::Params { first_group, rows, n_kv, count, row_start, key_start, key_count })),
         ("top_attention", in_rust!(top_attention::Params { first_group, rows, row_start, count })),
         (
+            "matrix_product",
+            in_rust!(matrix_product::Params {
+                first_group,
+                rows,
+                columns,
+                c_row,
+                inner_start,
+                inner_end,
+                a_row,
+                a_column,
+                b_row,
+                b_column,
+                sign,
+                accumulate,
+                biased,
+            }),
+        ),
+        (
             "coverage",
             in_rust!(coverage::Params {
                 first_group,

@@ -1,5 +1,8 @@
 //! Every kernel against its twin on a software adapter, and wrong twins of each that are caught.
 
+#[path = "steps/dense.rs"]
+mod dense;
+
 use attention_lab::check::{self, CaseResult};
 use attention_lab::gpu::run::Progress;
 use attention_lab::gpu::{Gpu, block_on};
@@ -40,7 +43,7 @@ fn the_cases_run_every_kernel() {
     let passes = cases.iter().flat_map(|case| case.plans.as_ref().expect("a plan")).flat_map(|plan| &plan.passes);
     let run: BTreeSet<_> = passes.map(|pass| name(pass.kernel)).collect();
     assert_eq!(run, KERNELS.iter().map(|kernel| name(kernel)).collect());
-    let broken: BTreeSet<_> = BROKEN.iter().map(|broken| name(broken.kernel)).collect();
+    let broken: BTreeSet<_> = broken().map(|broken| name(broken.kernel)).collect();
     assert_eq!(run, broken, "each has a wrong twin");
 }
 
@@ -48,13 +51,17 @@ fn the_cases_run_every_kernel() {
 fn wrong_twins_are_caught() {
     let gpu = open();
     let cases = check::cases();
-    for broken in BROKEN {
+    for broken in broken() {
         let case = cases.iter().find(|case| case.name == broken.case).expect(broken.case);
         let result = block_on(&gpu, check::run_case(&gpu, case, Some((broken.kernel, broken.twin))));
         let failure = result.failure.unwrap_or_else(|| panic!("{}: not caught in \"{}\"", broken.what, broken.case));
         let place = format!("{} of {}", broken.kernel.entry, broken.kernel.stem);
         assert!(failure.starts_with(&place), "{}: {failure}", broken.what);
     }
+}
+
+fn broken() -> impl Iterator<Item = &'static Broken> {
+    BROKEN.iter().chain(dense::BROKEN)
 }
 
 /// A twin with one mistake, and a case in which it must show.

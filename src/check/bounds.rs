@@ -9,6 +9,8 @@
 //! Every bound is that of one kernel on the inputs that it really had: what earlier steps got wrong
 //! is not counted again.
 
+mod dense;
+
 use crate::plan::Pass;
 use crate::semantics::flags;
 use crate::steps::visibility::Lists;
@@ -66,6 +68,7 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
         ("approximate_weights", _) => bounds[5] = approximate(&read_params(params), widths, inputs, want[5].f()),
         ("effective_weights", _) => bounds[2] = effective(&read_params(params), inputs),
         ("map_pixels", _) => bounds[1] = pixels(&read_params(params), inputs, want[1].len()),
+        ("matrix_product", _) => bounds[3] = dense::product(&read_params(params), inputs),
         ("top_attention", _) => bounds[3] = strongest(&read_params(params), widths, inputs),
         ("coverage", _) => {
             // A lane adds every 128th weight, the lanes are added in a tree, and then to what earlier

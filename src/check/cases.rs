@@ -1,5 +1,7 @@
 //! The problems that a device is checked on: small enough for float64, odd enough to be wrong on.
 
+mod dense;
+
 use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::Linformer;
 use crate::methods::lsh::{self, Lsh};
@@ -184,6 +186,7 @@ pub fn cases() -> Vec<Case> {
     let rule = Full { way: Way::Materialized, shared_qk: false, semantics: Semantics::PLAIN };
     all.full("full, more workgroups than one dispatch has", tall, Vectors::Normal(1.0), rule, Limits::WEBGPU);
     long_cases(&mut all);
+    dense::add(&mut all);
     all.0
 }
 

@@ -19,6 +19,10 @@ pub enum Request {
     },
     Run(Run),
     Verify(Verify),
+    /// Every step against its twin.
+    Check {
+        software: bool,
+    },
     /// The help or the version, to be printed.
     Text(String),
 }
@@ -60,6 +64,7 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Request, Failure> {
         Some(("device", matches)) => {
             Request::Device { software: matches.get_flag("software"), json: matches.get_flag("json") }
         }
+        Some(("check", matches)) => Request::Check { software: matches.get_flag("software") },
         Some(("verify", matches)) => Request::Verify(Verify {
             folder: matches.get_one::<PathBuf>("folder").cloned().unwrap_or_default(),
             filter: matches.get_one::<String>("filter").cloned().unwrap_or_default(),
@@ -98,6 +103,11 @@ fn command() -> Command {
         .disable_help_subcommand(true)
         .subcommand(Command::new("device").about("Say what computes, and its limits").args([software(), json()]))
         .subcommand(
+            Command::new("check")
+                .about("Run every step on the device and hold it against its float64 twin")
+                .arg(software()),
+        )
+        .subcommand(
             Command::new("verify")
                 .about("Hold the results against outputs of published implementations")
                 .arg(
@@ -133,7 +143,10 @@ fn preset() -> Arg {
     Arg::new(Preset::NAME)
         .long(Preset::NAME)
         .value_name("NAME")
-        .help(format!("The rules of the paper or of a published code, which other flags override: {}", Preset::ALLOWED))
+        .help(format!(
+            "The rules of the paper or of a published code, which other flags override: {}",
+            Preset::allowed()
+        ))
         .help_heading("Settings")
 }
 
@@ -143,7 +156,7 @@ fn flag(key: &Key) -> Arg {
     let flag = Arg::new(key.name)
         .long(key.name)
         .value_name("VALUE")
-        .help(format!("{}: {} [default: {default}]", key.help, key.allowed))
+        .help(format!("{}: {} [default: {default}]", key.help.get(), (key.allowed)()))
         .help_heading("Settings");
     if (key.set)(&mut Settings::default(), "true") {
         flag.num_args(0..=1).default_missing_value("true")
@@ -207,7 +220,7 @@ fn sentence(error: &Error) -> String {
     let name = |text: &str| shown(text.split(" <").next().unwrap_or(text).trim_end_matches([' ', '[']));
     let allowed = |flag: &str| {
         let key = KEYS.iter().find(|key| flag.strip_prefix("--") == Some(key.name));
-        key.map_or("one value", |key| key.allowed)
+        key.map_or_else(|| "one value".to_owned(), |key| (key.allowed)())
     };
     match (error.kind(), said(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(flag)) => {
@@ -224,7 +237,7 @@ fn sentence(error: &Error) -> String {
         }
         (ErrorKind::InvalidSubcommand, _) => {
             let command = shown(said(ContextKind::InvalidSubcommand).unwrap_or_default());
-            format!("{command}: no such command; allowed are run, device, verify, or none for the desktop app")
+            format!("{command}: no such command; allowed are run, device, check, verify, or none for the desktop app")
         }
         _ => {
             let text = error.render().to_string();

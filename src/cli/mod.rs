@@ -1,8 +1,9 @@
-//! The command line: `run`, `device` and `verify` without a window, and the way into the desktop app.
+//! The command line: `run`, `device`, `check` and `verify` without a window, and the way into the desktop app.
 
 mod args;
 mod report;
 
+use crate::check;
 use crate::desktop;
 use crate::export;
 use crate::gpu::run::Progress;
@@ -90,6 +91,7 @@ fn act(request: Request) -> Result<(), Failure> {
         }
         Request::Run(request) => run(&request),
         Request::Verify(request) => verify(&request),
+        Request::Check { software } => check(software),
     }
 }
 
@@ -165,6 +167,22 @@ fn verify(request: &args::Verify) -> Result<(), Failure> {
     let closing = format!("{} passed, {} failed, {} skipped", totals.passed, totals.failed, totals.skipped);
     print(&if request.json { report::verify_json(cases, &totals) } else { format!("{closing}\n") })?;
     if totals.failed > 0 { Err(Failure::fault(&closing)) } else { Ok(()) }
+}
+
+/// Prints a line a case and the totals; exit code 1 when a case fails.
+fn check(software: bool) -> Result<(), Failure> {
+    let gpu = pollster::block_on(Gpu::open(software))?;
+    let mut printed = Ok(());
+    let progress = Progress::default();
+    let run = check::run_all(&gpu, &progress, |case| {
+        if printed.is_ok() {
+            printed = print(&format!("{case}\n"));
+        }
+    });
+    let summary = block_on(&gpu, run);
+    printed?;
+    print(&format!("{summary}\n"))?;
+    if summary.failed > 0 { Err(Failure::fault(&summary)) } else { Ok(()) }
 }
 
 /// Makes the folder of the files.

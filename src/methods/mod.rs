@@ -5,6 +5,7 @@ pub mod full;
 pub mod linformer;
 pub mod lsh;
 pub mod measure;
+pub(crate) mod product;
 
 use crate::plan::{Binding, BufferId, Builder, Kind, New, Role, Step};
 use crate::problem::{Dims, Fill, Source};

@@ -15,6 +15,7 @@ pub mod key_norm;
 pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
+pub mod matrix_product;
 pub mod max_pooling;
 pub mod random_rotation_hash;
 pub mod top_attention;
@@ -122,6 +123,7 @@ pub const KERNELS: &[&Kernel] = &[
     &top_keys::SELECT,
     &top_attention::ATTEND,
     &coverage::COVERAGE,
+    &matrix_product::MULTIPLY,
 ];
 
 /// The numbers that Rust and WGSL share, written once.
@@ -143,6 +145,8 @@ fn constants() -> String {
         ("SORT_DIGITS", bucket_sort::DIGITS),
         ("KEY_TILE", full_attention::KEY_TILE),
         ("TOP", top_keys::TOP),
+        ("PRODUCT_TILE", matrix_product::TILE),
+        ("PRODUCT_DEPTH", matrix_product::DEPTH),
     ];
     // Hexadecimal, since Chrome rejects the decimal spelling of the lowest float32.
     let mut text = String::from("const EMPTY: f32 = -0x1.fffffep+127f;\n");
