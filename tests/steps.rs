@@ -2,6 +2,8 @@
 
 #[path = "steps/dense.rs"]
 mod dense;
+#[path = "steps/fit.rs"]
+mod fit;
 
 use attention_lab::check::{self, CaseResult};
 use attention_lab::gpu::run::Progress;
@@ -61,7 +63,7 @@ fn wrong_twins_are_caught() {
 }
 
 fn broken() -> impl Iterator<Item = &'static Broken> {
-    BROKEN.iter().chain(dense::BROKEN)
+    BROKEN.iter().chain(dense::BROKEN).chain(fit::BROKEN)
 }
 
 /// A twin with one mistake, and a case in which it must show.

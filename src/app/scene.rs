@@ -1,11 +1,12 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
-use crate::lab::{ByRounds, Moved, SeparateKeys};
+use crate::lab::{ByRounds, Errors, Fitted, Matrix, Moved, SeparateKeys, Start, Untrained};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
 use crate::presets::Preset;
+use crate::problem::Source;
 use crate::settings::{Method, Settings};
 use std::rc::Rc;
 
@@ -17,6 +18,7 @@ pub enum View {
     Result,
     Memory,
     Codes,
+    Projection,
     Compare,
 }
 
@@ -61,6 +63,26 @@ pub enum Question {
     SeparateKeys,
     /// In how many rounds pairs are visible.
     ByRounds,
+    /// E or F of a head.
+    Matrix {
+        source: Source,
+        head: u32,
+    },
+    /// Errors of the untrained projections with k rows.
+    Untrained {
+        head: u32,
+        k: u32,
+    },
+    /// Goes on with a fit of E and F until it has made so many steps.
+    Fit {
+        start: Start,
+        until: u32,
+    },
+    /// The errors after a fit of so many steps.
+    FittedErrors {
+        start: Start,
+        steps: u32,
+    },
 }
 
 #[derive(Clone)]
@@ -77,6 +99,11 @@ pub enum Answer {
     /// `None` where nothing was hashed.
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
+    /// `None` where there is none.
+    Matrix(Option<Rc<Matrix>>),
+    Untrained(Rc<Untrained>),
+    Fit(Rc<Fitted>),
+    FittedErrors(Errors),
     /// In words, why there is none.
     Failed(String),
 }

@@ -10,6 +10,7 @@
 //! is not counted again.
 
 mod dense;
+mod fit;
 
 use crate::plan::Pass;
 use crate::semantics::flags;
@@ -68,6 +69,10 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
         ("approximate_weights", _) => bounds[5] = approximate(&read_params(params), widths, inputs, want[5].f()),
         ("effective_weights", _) => bounds[2] = effective(&read_params(params), inputs),
         ("map_pixels", _) => bounds[1] = pixels(&read_params(params), inputs, want[1].len()),
+        ("residual", "residual") => [bounds[0], bounds[2]] = fit::residual(&read_params(params), inputs, want),
+        ("residual", _) => bounds[1] = fit::total(&read_params(params), inputs),
+        ("softmax_backward", _) => bounds[1] = fit::softmax_backward(&read_params(params), inputs),
+        ("adam", _) => [bounds[1], bounds[2], bounds[3]] = fit::adam(&read_params(params), inputs, want),
         ("matrix_product", _) => bounds[3] = dense::product(&read_params(params), inputs),
         ("top_attention", _) => bounds[3] = strongest(&read_params(params), widths, inputs),
         ("coverage", _) => {

@@ -1,6 +1,7 @@
 //! The problems that a device is checked on: small enough for float64, odd enough to be wrong on.
 
 mod dense;
+mod fit;
 
 use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::Linformer;
@@ -187,6 +188,7 @@ pub fn cases() -> Vec<Case> {
     all.full("full, more workgroups than one dispatch has", tall, Vectors::Normal(1.0), rule, Limits::WEBGPU);
     long_cases(&mut all);
     dense::add(&mut all);
+    fit::add(&mut all);
     all.0
 }
 

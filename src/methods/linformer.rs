@@ -72,7 +72,7 @@ pub(crate) fn buffers(b: &mut Builder, dims: &Dims, linformer: &Linformer) -> Li
     LinformerBuffers { q, projected_keys, projected_scale }
 }
 
-fn projected(b: &mut Builder, name: &'static str, heads: u32, k: u32, width: u32) -> BufferId {
+pub(crate) fn projected(b: &mut Builder, name: &'static str, heads: u32, k: u32, width: u32) -> BufferId {
     let range_words = u64::from(k) * u64::from(width.next_multiple_of(4));
     b.buffer(New { name, kind: Kind::F32, role: Role::Method, ranges: heads, range_words, shape: &[heads, k, width] })
 }

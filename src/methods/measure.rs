@@ -67,6 +67,12 @@ impl Sample {
         Self::golden(n, if n <= ALL_QUERIES_UP_TO { n } else { SAMPLED_QUERIES })
     }
 
+    /// The sample of errors of whole rows, so few that one block holds them.
+    pub fn for_maps(n: u32) -> Self {
+        let most = (BLOCK_BYTES / (u64::from(n) * 4)).clamp(1, u64::from(n)) as u32;
+        Self::golden(n, most.min(if n <= ALL_QUERIES_UP_TO { n } else { SAMPLED_QUERIES }))
+    }
+
     pub fn query(&self, row: u32) -> u32 {
         self.base + (row * self.stride) % self.modulus
     }
@@ -340,6 +346,25 @@ pub fn figures(dims: &Dims, measured: &Measured, sample: Sample, limits: Limits)
                 select(&mut block, rows, head, lists, RECALL_KEYS);
             }
         }
+    }
+    instruments(b)
+}
+
+/// Plans rows of exact attention, `softmax(Q K^T / sqrt d)`, of the first head: the last batch stands in
+/// `weights`, all outputs in `exact out`. Rows follow `sample`.
+///
+/// # Errors
+/// The first buffer that the device cannot hold.
+pub fn exact_rows(dims: &Dims, sample: Sample, limits: Limits) -> Result<Plan, Refusal> {
+    let mut b = Builder::new(limits, dims.widths());
+    let v = value_buffer(&mut b, dims);
+    let exact = Exact::new(&mut b, dims, PLAIN, "exact key scale", "exact lse", sample.count);
+    let out = output(&mut b, dims, "exact out", 1, sample.count);
+    let mut block = Block::new(&mut b, dims, "weights", sample, dims.n_kv);
+    for rows in batches(sample, block.rows) {
+        exact.scores(&mut block, 0, rows);
+        exact.softmax(&mut block, rows);
+        weighted_sum(&mut block, rows, 0, v, out);
     }
     instruments(b)
 }

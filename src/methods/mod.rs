@@ -1,6 +1,7 @@
 //! The methods: which steps, in which order, with which buffers and at which cost. Each is a pure
 //! function from sizes and rules to a [`Plan`](crate::plan::Plan).
 
+pub mod fit;
 pub mod full;
 pub mod linformer;
 pub mod lsh;

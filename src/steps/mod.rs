@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows a GPU: a [`Kernel`] is a name, a text and a list of bindings.
 
+pub mod adam;
 pub mod approximate_weights;
 pub mod attention_map;
 pub mod bucket_sort;
@@ -18,6 +19,8 @@ pub mod materialized_attention;
 pub mod matrix_product;
 pub mod max_pooling;
 pub mod random_rotation_hash;
+pub mod residual;
+pub mod softmax_backward;
 pub mod top_attention;
 pub mod top_keys;
 pub mod visibility;
@@ -123,6 +126,10 @@ pub const KERNELS: &[&Kernel] = &[
     &top_keys::SELECT,
     &top_attention::ATTEND,
     &coverage::COVERAGE,
+    &residual::RESIDUAL,
+    &residual::TOTAL,
+    &softmax_backward::BACKWARD,
+    &adam::STEP,
     &matrix_product::MULTIPLY,
 ];
 
