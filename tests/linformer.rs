@@ -2,6 +2,7 @@
 
 use attention_lab::gpu::{Gpu, block_on, run::Progress, workspace::Workspace};
 use attention_lab::interpreter;
+use attention_lab::methods::fit::{self, Descent, Loss};
 use attention_lab::methods::full::{self, Full, Way};
 use attention_lab::methods::linformer::{self, Linformer};
 use attention_lab::plan::{Limits, Plan};
@@ -149,15 +150,95 @@ fn a_convolution_slides_one_kernel() {
     }
 }
 
-/// With equal weights of 1 / length a convolution is mean pooling.
+/// With equal weights of 1 / length a convolution is mean pooling: same windows, same output.
 #[test]
 fn a_convolution_with_equal_weights_is_mean_pooling() {
     let (n, k) = (96, 12);
-    let weight = |row: &[f32], mean: &[f32]| -> Vec<f32> {
-        row.iter().zip(mean).map(|(w, m)| if *w == 0.0 { 0.0 } else { w / w * m }).collect()
-    };
-    let mean = matrix(&problem(n, 1, Projections::Mean), Source::E, 0, k);
-    let convolution = matrix(&problem(n, 1, Projections::Convolution(1)), Source::E, 0, k);
-    let level: Vec<Vec<f32>> = convolution.iter().zip(&mean).map(|(w, m)| weight(w, m)).collect();
-    assert_eq!(level, mean, "the same windows");
+    let drawn = matrix(&problem(n, 1, Projections::Convolution(1)), Source::E, 0, k);
+    let level: Vec<f32> = drawn.iter().flatten().map(|w| if *w == 0.0 { 0.0 } else { 1.0 / 8.0 }).collect();
+    let level = Projections::Given { e: level.clone(), f: level, e_bias: Vec::new(), f_bias: Vec::new() };
+    let (level, pooled) = (problem(n, 1, level), problem(n, 1, Projections::Mean));
+    let plan = planned(&pooled, &method(k));
+    let gpu = gpu();
+    assert_eq!(on_gpu(&gpu, &plan, &level, "out", 0), on_gpu(&gpu, &plan, &pooled, "out", 0));
+}
+
+/// The loss before the first step, and the slopes of E and F, `[n, k]` transposed, in float64.
+fn descended(problem: &Problem, descent: &Descent) -> (f64, Vec<f64>, Vec<f64>) {
+    let mut workspace = interpreter::Workspace::default();
+    workspace.run(&fit::target(&problem.dims, descent.loss, LIMITS).expect("a plan"), problem);
+    let length = workspace.read("fit target", 0).expect("a target").f().iter().map(|x| x * x).sum();
+    // The weight of the loss is float32.
+    workspace.run(&fit::steps(&problem.dims, descent, length, 0, 1, LIMITS).expect("a plan"), problem);
+    let read = |name: &str| workspace.read(name, 0).map(|data| data.f().to_vec()).unwrap_or_default();
+    (read("fit loss")[0], read("E slope"), read("F slope"))
+}
+
+#[test]
+fn slopes_of_the_fit_are_finite_differences() {
+    let (n, k) = (13u32, 6u32);
+    for loss in [Loss::Output, Loss::Map] {
+        for shared_ef in [false, true] {
+            let descent = Descent { linformer: Linformer { shared_ef, ..method(k) }, loss, rate: 0.01 };
+            let draw = |tag: u64| -> Vec<f32> {
+                (0..n * k).map(|i| normal(2, Stream::Noise, tag << 32 | u64::from(i)) / 4.0).collect()
+            };
+            let with = |e: &[f32], f: &[f32]| {
+                let given =
+                    Projections::Given { e: e.to_vec(), f: f.to_vec(), e_bias: Vec::new(), f_bias: Vec::new() };
+                problem(n, 1, given)
+            };
+            let (e, f) = (draw(8), draw(9));
+            let (_, slope_e, slope_f) = descended(&with(&e, &f), &descent);
+            assert_eq!(slope_f.is_empty(), shared_ef);
+            for at in [0, 5, 20, 41, 77] {
+                let (i, j) = (at / n, at % n);
+                for of_f in [false, true].into_iter().take(if shared_ef { 1 } else { 2 }) {
+                    let moved = |by: f32| {
+                        let (mut e, mut f) = (e.clone(), f.clone());
+                        let values = if of_f { &mut f } else { &mut e };
+                        values[at as usize] += by;
+                        let value = f64::from(values[at as usize]);
+                        (value, descended(&with(&e, &f), &descent).0)
+                    };
+                    let (above, below) = (moved(1.0 / 1024.0), moved(-1.0 / 1024.0));
+                    let difference = (above.1 - below.1) / (above.0 - below.0);
+                    let slope = if of_f { &slope_f } else { &slope_e }[(j * k.next_multiple_of(4) + i) as usize];
+                    // The third derivative times the squared distance of 10^-6.
+                    let apart = (slope - difference).abs();
+                    assert!(apart < 1e-4 * (slope.abs() + 1e-2), "{loss:?} {at}: {slope} is not {difference}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fit_on_the_device_lowers_the_loss_it_is_asked_for() {
+    let gpu = gpu();
+    let problem = problem(64, 1, Projections::Gaussian(3));
+    for loss in [Loss::Output, Loss::Map] {
+        for shared_ef in [false, true] {
+            let descent = Descent { linformer: Linformer { shared_ef, ..method(16) }, loss, rate: 0.02 };
+            let losses = block_on(&gpu, async {
+                let (mut workspace, quiet) = (Workspace::default(), Progress::default());
+                let target = fit::target(&problem.dims, loss, LIMITS).expect("a plan");
+                workspace.prepare(&gpu, &target, &problem).await.expect("prepared");
+                gpu.run(&target, &workspace, &quiet).await.expect("run");
+                let wanted = workspace.read_f32(&gpu, "fit target", 0).await.expect("read");
+                let length = wanted.iter().map(|x| f64::from(*x).powi(2)).sum();
+                let mut losses = Vec::new();
+                for first in [0, 40, 80] {
+                    let plan = fit::steps(&problem.dims, &descent, length, first, 40, LIMITS).expect("a plan");
+                    workspace.prepare(&gpu, &plan, &problem).await.expect("prepared");
+                    gpu.run(&plan, &workspace, &quiet).await.expect("run");
+                    losses.extend(workspace.read_f32(&gpu, "fit loss", 0).await.expect("read"));
+                }
+                losses
+            });
+            assert_eq!(losses.len(), 120);
+            println!("{loss:?}, E = F {shared_ef}: {} to {}", losses[0], losses[119]);
+            assert!(losses[119] < 0.5 * losses[0], "{loss:?}: {} to {}", losses[0], losses[119]);
+        }
+    }
 }

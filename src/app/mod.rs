@@ -25,7 +25,7 @@ use session::{Again, Session, Stands};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use views::{attention, buckets, codes, compare, memory, result};
+use views::{attention, buckets, codes, compare, memory, projection, result};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -69,6 +69,7 @@ struct Views {
     result: result::State,
     memory: memory::State,
     codes: codes::State,
+    projection: projection::State,
     compare: compare::State,
 }
 
@@ -111,8 +112,8 @@ impl App {
             session,
             render_state,
             address,
-            view: View::Buckets,
-            detail: View::Buckets,
+            view: told.view,
+            detail: if told.view == View::Compare { View::Buckets } else { told.view },
             views: Views::default(),
             hovered: None,
             locked: None,
@@ -331,7 +332,7 @@ impl eframe::App for App {
                 }
             }
         }
-        self.address.write(&self.settings, ctx);
+        self.address.write(&self.settings, self.view, ctx);
         self.summarise();
     }
 

@@ -7,7 +7,10 @@ use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
 use crate::presets::Preset;
 use crate::problem::Source;
+use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
+#[cfg(target_arch = "wasm32")]
+use crate::settings::{SettingsError, listed};
 use std::rc::Rc;
 
 /// The views that the strip of steps opens.
@@ -20,6 +23,27 @@ pub enum View {
     Codes,
     Projection,
     Compare,
+}
+
+impl Choice for View {
+    const ALL: &'static [(Self, &'static str)] = &[
+        (Self::Buckets, "buckets"),
+        (Self::Attention, "attention"),
+        (Self::Result, "result"),
+        (Self::Memory, "memory"),
+        (Self::Codes, "codes"),
+        (Self::Projection, "projection"),
+        (Self::Compare, "compare"),
+    ];
+}
+
+impl View {
+    /// That an address names no view.
+    #[cfg(target_arch = "wasm32")]
+    pub fn unknown(name: &str) -> SettingsError {
+        let names: Vec<&str> = Self::ALL.iter().map(|(_, name)| *name).collect();
+        SettingsError { key: "view".to_owned(), value: name.to_owned(), allowed: listed(&names) }
+    }
 }
 
 /// What a view needs computed on the device.

@@ -6,7 +6,7 @@ use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
 use super::stage::family;
 use super::views::ticks::grouped;
-use super::views::{attention, buckets, codes, compare, format, memory, result};
+use super::views::{attention, buckets, codes, compare, format, memory, projection, result};
 use super::{App, controls, files, open, strip, summary, worded};
 use crate::gpu::Fault;
 use crate::gpu::run::Clock;
@@ -128,6 +128,7 @@ impl App {
                 (View::Result, Text::ViewResult, Text::ViewResultHelp),
                 (View::Memory, Text::ViewMemory, Text::ViewMemoryHelp),
                 (View::Codes, Text::ViewCodes, Text::ViewCodesHelp),
+                (View::Projection, Text::ViewProjection, Text::ViewProjectionHelp),
             ] {
                 if ui.selectable_label(self.view == view, name.get()).on_hover_text(help.get()).clicked() {
                     self.open(view);
@@ -281,6 +282,7 @@ impl App {
                 View::Result => result::show(ui, &scene, &mut self.views.result, commands),
                 View::Memory => memory::show(ui, &scene, &mut self.views.memory, commands),
                 View::Codes => codes::show(ui, &scene, &mut self.views.codes, commands),
+                View::Projection => projection::show(ui, &scene, &mut self.views.projection, commands),
                 View::Compare => compare::show(ui, &scene, &mut self.views.compare, commands),
             }
         });

@@ -12,7 +12,9 @@ pub mod combine_rounds;
 pub mod coverage;
 pub mod effective_weights;
 pub mod full_attention;
+pub mod full_attention_backward;
 pub mod key_norm;
+pub mod key_norm_backward;
 pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
@@ -21,6 +23,8 @@ pub mod max_pooling;
 pub mod random_rotation_hash;
 pub mod residual;
 pub mod softmax_backward;
+pub mod pair_gradient;
+pub mod row_terms;
 pub mod top_attention;
 pub mod top_keys;
 pub mod visibility;
@@ -130,6 +134,11 @@ pub const KERNELS: &[&Kernel] = &[
     &residual::TOTAL,
     &softmax_backward::BACKWARD,
     &adam::STEP,
+    &row_terms::ROW_TERMS,
+    &full_attention_backward::QUERIES,
+    &full_attention_backward::KEYS,
+    &full_attention_backward::VALUES,
+    &key_norm_backward::KEY_NORM_BACKWARD,
     &matrix_product::MULTIPLY,
 ];
 

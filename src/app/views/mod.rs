@@ -10,6 +10,7 @@ pub mod drawn;
 pub mod format;
 pub mod layout;
 pub mod memory;
+pub mod projection;
 pub mod result;
 pub mod ticks;
 pub mod tokens;

@@ -49,7 +49,7 @@ pub(super) fn softmax_backward(p: &softmax_backward::Params, inputs: &[Data]) ->
 
 /// `1 - decay` is exact, since decay lies between a half and 1.
 pub(super) fn adam(p: &adam::Params, inputs: &[Data], want: &[Data]) -> [Vec<f64>; 3] {
-    let [first, second, rate] = [p.decay_first, p.decay_second, p.rate].map(f64::from);
+    let [first, rate] = [p.decay_first, p.rate].map(f64::from);
     let mut bounds = [(); 3].map(|()| Vec::with_capacity(p.count as usize));
     for at in 0..p.count as usize {
         let slope = inputs[0].f()[at];
