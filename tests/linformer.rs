@@ -124,7 +124,7 @@ fn mean_pooling_averages_windows_that_differ_by_one() {
 #[test]
 fn a_convolution_slides_one_kernel() {
     let make = |n: u32, seed: u32| problem(n, 2, Projections::Convolution(seed));
-    for (n, k) in [(64, 8), (100, 33), (50, 1), (9, 9)] {
+    for (n, k) in [(64u32, 8u32), (100, 33), (50, 1), (9, 9)] {
         let kernel_len = n.div_ceil(k) as usize;
         for source in [Source::E, Source::F] {
             let e = matrix(&make(n, 3), source, 1, k);
