@@ -5,7 +5,9 @@ mod by_rounds;
 mod fit;
 mod last_token;
 mod projection;
+pub mod rank;
 mod separate_keys;
+pub mod theory;
 
 use crate::gpu::run::{Progress, Timing};
 use crate::gpu::workspace::Workspace;
@@ -41,6 +43,8 @@ pub enum LabError {
     /// The device cannot hold it; nothing was allocated.
     Refused(Refusal),
     Fault(Fault),
+    /// A computation beside the device; a sentence.
+    Failed(String),
 }
 
 impl fmt::Display for LabError {
@@ -48,6 +52,7 @@ impl fmt::Display for LabError {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Fault(fault) => fault.fmt(f),
+            Self::Failed(why) => f.write_str(why),
         }
     }
 }
@@ -276,7 +281,7 @@ impl Run {
             }
             Measured::Lsh(lsh) => {
                 let window = Window::whole(dims.n_q, dims.n_q);
-                let plan = measure::pairs(&dims, &lsh, 0, window, gpu.limits)?;
+                let plan = measure::pairs(&dims, &lsh, 0..dims.heads, window, gpu.limits)?;
                 self.ask(gpu, &plan, progress).await?;
                 for head in 0..dims.heads {
                     let sum = |rows: Vec<u32>| rows.into_iter().map(u64::from).sum::<u64>();
@@ -311,7 +316,7 @@ impl Run {
         let (width, height) = window.pixels();
         let values = match self.measured.clone() {
             Measured::Lsh(lsh) => {
-                let plan = measure::pairs(self.dims(), &lsh, head, window, gpu.limits)?;
+                let plan = measure::pairs(self.dims(), &lsh, head..head + 1, window, gpu.limits)?;
                 self.ask(gpu, &plan, progress).await?;
                 self.workspace.read_u32(gpu, "pair map", 0).await?.into_iter().map(|count| count as f32).collect()
             }
@@ -488,7 +493,8 @@ fn image(values: Vec<f32>, width: u32, height: u32, window: Window, sampled: Opt
 fn warm_up(plan: &Plan) -> Plan {
     let mut seen = HashSet::new();
     let passes = plan.passes.iter().filter(|pass| seen.insert((pass.kernel.stem, pass.kernel.entry)));
-    Plan { buffers: plan.buffers.clone(), passes: passes.map(|pass| Pass { groups: 1, ..pass.clone() }).collect() }
+    let passes = passes.map(|pass| Pass { groups: 1, ..pass.clone() }).collect();
+    Plan { buffers: plan.buffers.clone(), passes, ..Plan::default() }
 }
 
 /// The buffers of a plan, with the bytes that the device really gave.

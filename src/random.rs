@@ -13,6 +13,9 @@ pub enum Stream {
     Codes = 7,
     Noise = 8,
     KeyProjection = 9,
+    BaselineQueries = 20,
+    BaselineKeys = 21,
+    RangeFinder = 22,
 }
 
 /// 64 uniform bits for a counter (splitmix64's finaliser over a mixed key).

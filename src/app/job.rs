@@ -110,6 +110,9 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
         Question::FittedErrors { start, steps } => {
             Answer::FittedErrors(run.fitted_errors(gpu, start, steps, progress).await?)
         }
+        Question::Experiment { experiment, seed } => {
+            Answer::Series(Rc::new(experiment.run(gpu, seed, progress).await?))
+        }
         Question::Accuracy { rounds } => Answer::Accuracy(run.accuracy(gpu, rounds, progress).await?),
     })
 }

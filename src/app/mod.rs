@@ -25,7 +25,7 @@ use session::{Again, Session, Stands};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use views::{attention, buckets, codes, compare, memory, projection, result};
+use views::{attention, buckets, codes, compare, memory, projection, result, theory};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -70,6 +70,7 @@ struct Views {
     memory: memory::State,
     codes: codes::State,
     projection: projection::State,
+    theory: theory::State,
     compare: compare::State,
 }
 

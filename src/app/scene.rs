@@ -1,6 +1,7 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
+use crate::lab::theory::{Experiment, Series};
 use crate::lab::{ByRounds, Errors, Fitted, Matrix, Moved, SeparateKeys, Start, Untrained};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
@@ -22,6 +23,7 @@ pub enum View {
     Memory,
     Codes,
     Projection,
+    Theory,
     Compare,
 }
 
@@ -33,6 +35,7 @@ impl Choice for View {
         (Self::Memory, "memory"),
         (Self::Codes, "codes"),
         (Self::Projection, "projection"),
+        (Self::Theory, "theory"),
         (Self::Compare, "compare"),
     ];
 }
@@ -107,6 +110,18 @@ pub enum Question {
         start: Start,
         steps: u32,
     },
+    /// An experiment that theory speaks about, on points of its own.
+    Experiment {
+        experiment: Experiment,
+        seed: u32,
+    },
+}
+
+impl Question {
+    /// Whether the answer holds whatever the settings are.
+    pub fn stands_alone(&self) -> bool {
+        matches!(self, Self::Experiment { .. })
+    }
 }
 
 #[derive(Clone)]
@@ -128,6 +143,7 @@ pub enum Answer {
     Untrained(Rc<Untrained>),
     Fit(Rc<Fitted>),
     FittedErrors(Errors),
+    Series(Rc<Series>),
     /// In words, why there is none.
     Failed(String),
 }

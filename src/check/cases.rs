@@ -107,7 +107,7 @@ fn measured(dims: Dims, method: &Measured, limits: Limits) -> Result<Vec<Plan>, 
     let columns = Some((of.col_start, of.col_count, of.col_count.div_ceil(3)));
     let mut plans = vec![crate::lab::plan(&dims, method, limits)?, measure::figures(&dims, method, sample, limits)?];
     if let Measured::Lsh(lsh) = method {
-        plans.push(measure::pairs(&dims, lsh, head, of, limits)?);
+        plans.push(measure::pairs(&dims, lsh, 0..dims.heads, of, limits)?);
     }
     let rows = Sample::even(of.row_start, of.row_count);
     let shown: &[Weights] = match method {
@@ -223,7 +223,7 @@ fn long_cases(all: &mut Cases) {
         let plans = lsh::plan(&dims, &lsh, Limits::WEBGPU).and_then(|plan| {
             let first = plan.passes.iter().position(|pass| pass.step == Step::Combine).map_or(0, |at| at + 1);
             let passes = plan.passes.iter().take(first).cloned().collect();
-            Ok(vec![Plan { passes, ..plan }, measure::pairs(&dims, &lsh, 0, window(300, 300), Limits::WEBGPU)?])
+            Ok(vec![Plan { passes, ..plan }, measure::pairs(&dims, &lsh, 0..1, window(300, 300), Limits::WEBGPU)?])
         });
         all.add(format!("lsh, long windows {name}"), dims, normal, plans);
     }
@@ -293,23 +293,27 @@ fn lsh_cases(all: &mut Cases) {
     );
 }
 
-/// Every wrap with every window, and with them every value of every other rule.
+/// Every wrap with every window, and with them every value of every other rule; `index` is below 27.
+fn rule_of(index: usize) -> Semantics {
+    let (wrap, before, after) = (index % 3, index / 3 % 3, index / 9);
+    Semantics {
+        wrap: [Wrap::None, Wrap::InRound, Wrap::AcrossRounds][wrap],
+        chunks_before: before as u32,
+        chunks_after: after as u32,
+        same_bucket: (wrap + before + after) % 2 == 0,
+        pair_count: index % 5 < 3,
+        pair_count_eps: if wrap == 2 { 1e-9 } else { 0.0 },
+        causal: index % 4 < 2,
+        self_rule: [SelfRule::Include, SelfRule::Value(-1e5), SelfRule::Exclude][(index / 2) % 3],
+        key_norm: [KeyNorm::L2Max, KeyNorm::L2Rms, KeyNorm::None][(index / 3 + index) % 3],
+        key_norm_eps: 1e-3,
+        score_scale: [ScoreScale::InverseSqrtD, ScoreScale::One][index / 5 % 2],
+    }
+}
+
 fn rule_cases(all: &mut Cases) {
     for index in 0..27 {
-        let (wrap, before, after) = (index % 3, index / 3 % 3, index / 9);
-        let semantics = Semantics {
-            wrap: [Wrap::None, Wrap::InRound, Wrap::AcrossRounds][wrap],
-            chunks_before: before as u32,
-            chunks_after: after as u32,
-            same_bucket: (wrap + before + after) % 2 == 0,
-            pair_count: index % 5 < 3,
-            pair_count_eps: if wrap == 2 { 1e-9 } else { 0.0 },
-            causal: index % 4 < 2,
-            self_rule: [SelfRule::Include, SelfRule::Value(-1e5), SelfRule::Exclude][(index / 2) % 3],
-            key_norm: [KeyNorm::L2Max, KeyNorm::L2Rms, KeyNorm::None][(index / 3 + index) % 3],
-            key_norm_eps: 1e-3,
-            score_scale: [ScoreScale::InverseSqrtD, ScoreScale::One][index / 5 % 2],
-        };
+        let semantics = rule_of(index);
         let lsh = Lsh { semantics, ..paper(2, &[4], 9) };
         let dims = square(65, 1, 3, 1);
         let of = window(65, 65);
@@ -318,11 +322,12 @@ fn rule_cases(all: &mut Cases) {
             let rows = Sample::golden(65, 20);
             Ok(vec![
                 lsh::plan(&dims, &lsh, Limits::WEBGPU)?,
-                measure::pairs(&dims, &lsh, 0, of, Limits::WEBGPU)?,
+                measure::pairs(&dims, &lsh, 0..1, of, Limits::WEBGPU)?,
                 measure::weights(&dims, &measured, Weights::Method, 0, rows, None, Limits::WEBGPU)?,
             ])
         };
-        let name = format!("lsh, {:?}, {before} before, {after} after, rules {index}", semantics.wrap);
+        let Semantics { wrap, chunks_before, chunks_after, .. } = semantics;
+        let name = format!("lsh, {wrap:?}, {chunks_before} before, {chunks_after} after, rules {index}");
         all.add(name, dims, Vectors::Normal(2.0), plans());
     }
 }

@@ -114,6 +114,7 @@ fn run(request: &args::Run) -> Result<(), Failure> {
             Failure::usage(&format!("--method {method} --n {}: {refusal}", settings.n))
         }
         LabError::Fault(fault) => fault.into(),
+        LabError::Failed(why) => Failure::fault(&why),
     };
     // Refused before an input is made.
     let dims = inputs::dims(settings);

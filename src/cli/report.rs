@@ -150,8 +150,8 @@ struct VerifyJson {
 
 pub fn verdict_json(name: &str, verdict: &Verdict) -> VerdictJson {
     let (word, worst, why) = match verdict {
-        Verdict::Compared { worst, .. } if worst.passes() => ("pass", Some(worst), None),
-        Verdict::Compared { worst, .. } => ("fail", Some(worst), Some(worst.at.clone())),
+        Verdict::Compared(worst) if worst.passes() => ("pass", Some(worst), None),
+        Verdict::Compared(worst) => ("fail", Some(worst), Some(worst.at.clone())),
         Verdict::Failed(why) => ("fail", None, Some(why.clone())),
         Verdict::Skipped => ("skip", None, None),
     };

@@ -8,6 +8,7 @@ pub mod approximate_weights;
 pub mod attention_map;
 pub mod bucket_sort;
 pub mod chunked_attention;
+pub mod chunked_attention_backward;
 pub mod combine_rounds;
 pub mod coverage;
 pub mod effective_weights;
@@ -138,6 +139,9 @@ pub const KERNELS: &[&Kernel] = &[
     &full_attention_backward::QUERIES,
     &full_attention_backward::KEYS,
     &full_attention_backward::VALUES,
+    &chunked_attention_backward::QUERIES,
+    &chunked_attention_backward::KEYS,
+    &chunked_attention_backward::VALUES,
     &key_norm_backward::KEY_NORM_BACKWARD,
     &matrix_product::MULTIPLY,
 ];
