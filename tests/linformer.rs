@@ -184,8 +184,7 @@ fn slopes_of_the_fit_are_finite_differences() {
                 (0..n * k).map(|i| normal(2, Stream::Noise, tag << 32 | u64::from(i)) / 4.0).collect()
             };
             let with = |e: &[f32], f: &[f32]| {
-                let given =
-                    Projections::Given { e: e.to_vec(), f: f.to_vec(), e_bias: Vec::new(), f_bias: Vec::new() };
+                let given = Projections::Given { e: e.to_vec(), f: f.to_vec(), e_bias: Vec::new(), f_bias: Vec::new() };
                 problem(n, 1, given)
             };
             let (e, f) = (draw(8), draw(9));

@@ -120,14 +120,8 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
             "effective_weights",
             in_rust!(effective_weights::Params { first_group, tiles, n, k, k4, column_start, columns, is_signed }),
         ),
-        (
-            "residual",
-            in_rust!(residual::Params { first_group, rows, columns, value_row, target_row, weight, step }),
-        ),
-        (
-            "softmax_backward",
-            in_rust!(softmax_backward::Params { first_group, rows, columns, gradient_row, scale }),
-        ),
+        ("residual", in_rust!(residual::Params { first_group, rows, columns, value_row, target_row, weight, step })),
+        ("softmax_backward", in_rust!(softmax_backward::Params { first_group, rows, columns, gradient_row, scale })),
         (
             "adam",
             in_rust!(adam::Params {

@@ -131,11 +131,7 @@ fn a_fit_stops_goes_on_and_is_cleared_by_new_settings() {
 
 #[test]
 fn a_matrix_of_its_own_for_every_head() {
-    let settings = Settings {
-        heads: 2,
-        sharing: Sharing::None,
-        ..linformer(Projection::Convolution)
-    };
+    let settings = Settings { heads: 2, sharing: Sharing::None, ..linformer(Projection::Convolution) };
     let mut app = open([1280.0, 1600.0], egui::Theme::Dark, settings);
     app.state_mut().obey(Command::ShowHead(1));
     settle(&mut app);
@@ -163,7 +159,8 @@ fn what_cannot_be_drawn_or_fitted_is_said() {
 
 #[test]
 fn the_other_methods_lead_to_linformer() {
-    let mut app = open([390.0, 844.0], egui::Theme::Light, Settings { method: Method::Lsh, ..linformer(Projection::Mean) });
+    let mut app =
+        open([390.0, 844.0], egui::Theme::Light, Settings { method: Method::Lsh, ..linformer(Projection::Mean) });
     app.get_by_label("Show Linformer").click();
     settle(&mut app);
     assert_eq!(app.state().settings().method, Method::Linformer);

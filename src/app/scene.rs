@@ -95,10 +95,11 @@ pub enum Question {
         source: Source,
         head: u32,
     },
-    /// Errors of the untrained projections with k rows.
+    /// Errors of the untrained projections with k rows; another attempt is another question.
     Untrained {
         head: u32,
         k: u32,
+        attempt: u32,
     },
     /// Goes on with a fit of E and F until it has made so many steps.
     Fit {
@@ -118,6 +119,11 @@ pub enum Question {
 }
 
 impl Question {
+    /// Whether the answer to another question is of no use once this one is answered.
+    pub fn supersedes(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Fit { .. }, Self::Fit { .. }))
+    }
+
     /// Whether the answer holds whatever the settings are.
     pub fn stands_alone(&self) -> bool {
         matches!(self, Self::Experiment { .. })

@@ -102,8 +102,7 @@ impl Fit {
 
     async fn look(&mut self, gpu: &Gpu, progress: &Progress) -> Result<Fitted, LabError> {
         let (dims, linformer) = (self.problem.dims, self.descent.linformer);
-        let errors =
-            self.reference.errors(gpu, &self.problem, &linformer, &mut self.workspace, progress).await?;
+        let errors = self.reference.errors(gpu, &self.problem, &linformer, &mut self.workspace, progress).await?;
         let window = Window::whole(dims.n_q, dims.n_kv);
         let (sample, width) = (Sample::even(0, dims.n_q), window.pixels().0);
         let measured = Measured::Linformer(linformer);
@@ -116,7 +115,9 @@ impl Fit {
         let sampled = (sample.count < dims.n_q).then_some(sample.count);
         let stride = linformer.k.next_multiple_of(4);
         let matrix = |values: &[f32]| {
-            Matrix::sampled(linformer.k, dims.n_kv, |i, j| values.get((j * stride + i) as usize).copied().unwrap_or(0.0))
+            Matrix::sampled(linformer.k, dims.n_kv, |i, j| {
+                values.get((j * stride + i) as usize).copied().unwrap_or(0.0)
+            })
         };
         let e = self.workspace.read_f32(gpu, "E", 0).await?;
         let f = if linformer.shared_ef { None } else { Some(self.workspace.read_f32(gpu, "F", 0).await?) };
@@ -141,13 +142,7 @@ impl Run {
     ///
     /// # Errors
     /// When the device cannot hold it, or fails.
-    pub async fn fit(
-        &mut self,
-        gpu: &Gpu,
-        start: Start,
-        until: u32,
-        progress: &Progress,
-    ) -> Result<Fitted, LabError> {
+    pub async fn fit(&mut self, gpu: &Gpu, start: Start, until: u32, progress: &Progress) -> Result<Fitted, LabError> {
         let kept = self.fit.take().filter(|fit| fit.start == start && fit.losses.len() <= until as usize);
         let mut fit = match kept {
             Some(fit) => fit,

@@ -193,7 +193,8 @@ impl Run {
     /// When the device cannot hold it, or fails.
     pub async fn untrained(&self, gpu: &Gpu, head: u32, k: u32, progress: &Progress) -> Result<Untrained, LabError> {
         let settings = &self.outcome.settings;
-        let (shared_ef, projection_heads) = (settings.sharing.shares_key_value(), settings.sharing.heads(settings.heads));
+        let (shared_ef, projection_heads) =
+            (settings.sharing.shares_key_value(), settings.sharing.heads(settings.heads));
         let mut errors = Vec::new();
         let mut reference = None;
         let mut sampled = None;

@@ -98,7 +98,8 @@ struct Fitted {
 impl Fitted {
     fn new(b: &mut Builder, dims: &Dims, linformer: &Linformer, source: Source, clear: bool) -> Self {
         let value = linformer::side_matrix(b, dims, linformer, source);
-        let names = if source == Source::E { ["E slope", "E mean", "E square"] } else { ["F slope", "F mean", "F square"] };
+        let names =
+            if source == Source::E { ["E slope", "E mean", "E square"] } else { ["F slope", "F mean", "F square"] };
         let [slope, mean, square] =
             names.map(|name| instrument(b, name, &[dims.n_kv, linformer.k.next_multiple_of(4)]));
         if clear {

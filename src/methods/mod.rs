@@ -1,8 +1,8 @@
 //! The methods: which steps, in which order, with which buffers and at which cost. Each is a pure
 //! function from sizes and rules to a [`Plan`](crate::plan::Plan).
 
-pub mod fit;
 pub mod attention_backward;
+pub mod fit;
 pub mod full;
 pub mod linformer;
 pub mod lsh;

@@ -20,8 +20,7 @@ params! {
 }
 
 /// `value <- weight (value - target)`, and `|value - target|^2` of each row.
-pub static RESIDUAL: Kernel =
-    kernel("residual", &[Access::ReadWrite, Access::Read, Access::ReadWrite], residual_twin);
+pub static RESIDUAL: Kernel = kernel("residual", &[Access::ReadWrite, Access::Read, Access::ReadWrite], residual_twin);
 /// The loss: `weight / 2` times the sum over all rows.
 pub static TOTAL: Kernel = kernel("total", &[Access::Read, Access::ReadWrite], total_twin);
 

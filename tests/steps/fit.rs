@@ -43,7 +43,9 @@ pub const BROKEN: &[Broken] = &[
         what: "no scale",
         kernel: &softmax_backward::BACKWARD,
         case: OUTPUT,
-        twin: |p, w, b| (softmax_backward::BACKWARD.twin)(&with::<softmax_backward::Params>(p, |p| p.scale = 1.0), w, b),
+        twin: |p, w, b| {
+            (softmax_backward::BACKWARD.twin)(&with::<softmax_backward::Params>(p, |p| p.scale = 1.0), w, b)
+        },
     },
     Broken {
         what: "the mean slope is kept",

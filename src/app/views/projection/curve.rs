@@ -1,17 +1,15 @@
 //! The error over k: untrained projections, and fitted ones where that was asked for.
 
 use super::fit::too_large;
-use super::picture::series;
 use super::{pair, waiting};
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::app::views::layout::legend;
+use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
 use crate::app::views::{caption, format};
 use crate::lab::{Errors, Start, Untrained};
 use crate::methods::fit::Loss;
 use crate::settings::Projection;
 use crate::text::{Text, fill};
 use egui::Ui;
-use egui_plot::{AxisHints, GridMark, Line, Plot, PlotPoints, Points, VLine};
 use std::rc::Rc;
 
 /// Projected lengths that are measured, besides the one on the slider.
@@ -19,6 +17,9 @@ const LENGTHS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 /// Steps of each fit, and its learning rate in units of 0.0001.
 const STEPS: u32 = 200;
 const RATE: u32 = 100;
+/// Height of a chart, and the least error that it shows.
+const HEIGHT: f32 = 230.0;
+const LEAST: f64 = 1e-6;
 const NAMES: [(Projection, Text); 4] = [
     (Projection::Mean, Text::ProjectionMean),
     (Projection::Max, Text::ProjectionMax),
@@ -30,6 +31,8 @@ const NAMES: [(Projection, Text); 4] = [
 pub struct State {
     measuring: bool,
     fitting: bool,
+    /// Counts how often each was asked for: what was cancelled is measured anew.
+    attempts: [u32; 2],
 }
 
 /// Errors over k of one kind.
@@ -44,11 +47,15 @@ impl State {
         ui.strong(Text::CurveTitle.get());
         let lengths = lengths(scene);
         ui.horizontal_wrapped(|ui| {
-            ui.toggle_value(&mut self.measuring, Text::CurveMeasure.get()).on_hover_text(Text::CurveMeasureHelp.get());
+            let measure = ui.toggle_value(&mut self.measuring, Text::CurveMeasure.get());
+            let asked = measure.on_hover_text(Text::CurveMeasureHelp.get()).changed();
+            self.attempts[0] += u32::from(asked);
             let most = lengths.last().copied().unwrap_or(1);
             if self.measuring && too_large(scene, Loss::Output, most).is_none() {
                 let name = fill(Text::CurveFit, &[&format::count(u64::from(STEPS))]);
-                ui.toggle_value(&mut self.fitting, name).on_hover_text(Text::CurveFitHelp.get());
+                let fit = ui.toggle_value(&mut self.fitting, name);
+                let asked = fit.on_hover_text(Text::CurveFitHelp.get()).changed();
+                self.attempts[1] += u32::from(asked);
             } else {
                 self.fitting = false;
             }
@@ -57,6 +64,7 @@ impl State {
             ui.label(Text::CurveNone.get());
             return;
         }
+        let [attempt, fits] = self.attempts;
         let mut waits = None;
         let mut ask = |question: Question| {
             commands.push(Command::Ask(question));
@@ -68,7 +76,7 @@ impl State {
         };
         let untrained: Vec<Rc<Untrained>> = lengths
             .iter()
-            .filter_map(|k| match ask(Question::Untrained { head: scene.head, k: *k }) {
+            .filter_map(|k| match ask(Question::Untrained { head: scene.head, k: *k, attempt }) {
                 Some(Answer::Untrained(untrained)) => Some(untrained),
                 _ => None,
             })
@@ -86,7 +94,7 @@ impl State {
             .collect();
         if self.fitting {
             let errors = lengths.iter().filter_map(|k| {
-                let start = Start { head: scene.head, k: *k, loss: Loss::Output, rate: RATE, attempt: 0 };
+                let start = Start { head: scene.head, k: *k, loss: Loss::Output, rate: RATE, attempt: fits };
                 match ask(Question::FittedErrors { start, steps: STEPS }) {
                     Some(Answer::FittedErrors(errors)) => Some((*k, errors)),
                     _ => None,
@@ -97,7 +105,7 @@ impl State {
         if let Some(answer) = waits {
             waiting(ui, answer);
         }
-        charts(ui, scene, &all);
+        charts(ui, &lengths, &all);
         if let Some(sampled) = untrained.first().and_then(|point| point.sampled) {
             ui.label(fill(Text::ErrorsSampled, &[&format::count(u64::from(sampled))]));
         }
@@ -117,46 +125,51 @@ fn lengths(scene: &Scene<'_>) -> Vec<u32> {
     lengths
 }
 
-fn charts(ui: &mut Ui, scene: &Scene<'_>, all: &[Series]) {
-    ui.horizontal_wrapped(|ui| {
-        for series_of in all {
-            legend(ui, series(ui, series_of.at), series_of.name.get(), Text::CurveLegendHelp.get());
-        }
-    });
-    let k = f64::from(scene.settings.projected_len()).log2();
+fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series]) {
     pair(ui, |ui, output| {
-        ui.label(if output { Text::CurveOutput.get() } else { Text::CurveMap.get() });
         let value = |errors: &Errors| if output { Some(errors.output) } else { errors.map };
-        let colours: Vec<_> = all.iter().map(|one| series(ui, one.at)).collect();
-        let ink = ui.visuals().weak_text_color();
-        Plot::new(("errors over k", output))
-            .height(220.0)
-            .allow_zoom(false)
-            .allow_scroll(false)
-            .allow_drag(false)
-            .allow_boxed_zoom(false)
-            .allow_double_click_reset(false)
-            .include_y(0.0)
-            .custom_x_axes(vec![
-                AxisHints::new_x()
-                    .label(Text::CurveAxisK.get())
-                    .formatter(|mark, _| format::count(mark.value.exp2().round() as u64)),
-            ])
-            .custom_y_axes(vec![AxisHints::new_y().min_thickness(28.0)])
-            .x_grid_spacer(|_| (0..=18).map(|bit| GridMark { value: f64::from(bit), step_size: 1.0 }).collect())
-            .show(ui, |plot| {
-                plot.vline(VLine::new("k", k).color(ink).style(egui_plot::LineStyle::dashed_loose()));
-                for (one, colour) in all.iter().zip(colours) {
-                    let points: Vec<[f64; 2]> = one
-                        .errors
-                        .iter()
-                        .filter_map(|(k, errors)| Some([f64::from(*k).log2(), value(errors)? * 100.0]))
-                        .collect();
-                    plot.line(Line::new(one.name.get(), points.clone()).color(colour).width(2.0));
-                    plot.points(Points::new(one.name.get(), PlotPoints::from(points)).color(colour).radius(3.0));
-                }
-            });
+        let dots = |one: &Series| -> Vec<Dot> {
+            let dot = |(k, errors): &(u32, Errors)| {
+                // A logarithmic axis has no place for 0.
+                let error = value(errors)?.max(LEAST);
+                Some(Dot { at: [f64::from(*k), error * 100.0], error: 0.0 })
+            };
+            one.errors.iter().filter_map(dot).collect()
+        };
+        let traces: Vec<Trace> = all
+            .iter()
+            .map(|one| Trace {
+                name: one.name.get().to_owned(),
+                colour: COLOURS.get(one.at).copied().unwrap_or(ui.visuals().strong_text_color()),
+                line: Vec::new(),
+                dashed: false,
+                dots: dots(one),
+            })
+            .filter(|trace| !trace.dots.is_empty())
+            .collect();
+        let values = traces.iter().flat_map(|trace| trace.dots.iter().map(|dot| dot.at[1]));
+        let (low, high) = values.fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+        let name = if output { Text::CurveOutput } else { Text::CurveMap };
+        let chart = Chart {
+            id: if output { "output over k" } else { "map over k" },
+            x: Axis {
+                label: Text::CurveAxisK.get(),
+                log: true,
+                marks: lengths.iter().map(|k| f64::from(*k)).collect(),
+                write: |k| format::count(k.round() as u64),
+            },
+            y: Axis { label: name.get(), log: true, marks: marks(low, high), write: format::number },
+            height: HEIGHT,
+        };
+        chart.show(ui, &traces);
     });
+}
+
+/// 1, 2 and 5 times powers of ten that enclose the values.
+fn marks(low: f64, high: f64) -> Vec<f64> {
+    let all = (-4..=6).flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * 10f64.powi(power)));
+    let marks: Vec<f64> = all.filter(|mark| *mark > low / 2.5 && *mark < high * 2.5).collect();
+    if marks.len() > 1 { marks } else { vec![1.0, 100.0] }
 }
 
 /// In numbers, how far an untrained random E is from good.
@@ -164,6 +177,8 @@ fn honest(all: &[Series]) -> Option<String> {
     let random = all.iter().find(|one| one.name == Text::ProjectionGaussian)?;
     let (k, errors) = random.errors.last()?;
     let mean = all.iter().find(|one| one.name == Text::ProjectionMean)?.errors.last()?.1;
-    let numbers = [format::count(u64::from(*k)), format::percent(errors.output), format::percent(mean.output)];
-    Some(fill(Text::CurveHonest, &[&numbers[0], &numbers[1], &numbers[2]]))
+    let map = |errors: &Errors| errors.map.map_or_else(String::new, format::percent);
+    let output = |errors: &Errors| format::percent(errors.output);
+    let k = format::count(u64::from(*k));
+    Some(fill(Text::CurveHonest, &[&k, &output(errors), &map(errors), &output(&mean), &map(&mean)]))
 }

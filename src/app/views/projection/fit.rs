@@ -1,7 +1,7 @@
 //! E and F fitted to the current input, live.
 
 use super::maps::HEIGHT;
-use super::picture::{Canvas, Grid, Scale, series};
+use super::picture::{Canvas, Grid, Scale};
 use super::{MATRIX_HEIGHT, pair};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::views::{caption, format};
@@ -33,6 +33,8 @@ pub struct State {
     asked: Option<u32>,
     shown: Option<(Rc<Outcome>, Rc<Fitted>)>,
     failed: Option<String>,
+    /// Looks that failed: the same question would have the same answer.
+    failures: u32,
     canvases: [Canvas; 3],
 }
 
@@ -46,6 +48,7 @@ impl Default for State {
             asked: None,
             shown: None,
             failed: None,
+            failures: 0,
             canvases: Default::default(),
         }
     }
@@ -113,10 +116,9 @@ impl State {
 
     fn choices(&mut self, ui: &mut Ui) {
         ui.horizontal_wrapped(|ui| {
-            for (loss, name, help) in [
-                (Loss::Output, Text::FitOutput, Text::FitOutputHelp),
-                (Loss::Map, Text::FitMap, Text::FitMapHelp),
-            ] {
+            for (loss, name, help) in
+                [(Loss::Output, Text::FitOutput, Text::FitOutputHelp), (Loss::Map, Text::FitMap, Text::FitMapHelp)]
+            {
                 if ui.selectable_label(self.loss == loss, name.get()).on_hover_text(help.get()).clicked() {
                     self.loss = loss;
                 }
@@ -162,10 +164,9 @@ impl State {
                     self.shown = Some((outcome.clone(), fitted));
                 }
                 Some(Answer::Failed(why)) => {
-                    // The same question would have the same answer.
-                    self.clear();
-                    (self.failed, self.attempt) = (Some(why), self.attempt + 1);
-                    return;
+                    (self.going, self.asked) = (false, None);
+                    self.failed = Some(why);
+                    self.failures += 1;
                 }
                 _ => {}
             }
@@ -173,10 +174,11 @@ impl State {
         let done = self.shown.as_ref().map_or(0, |(_, fitted)| fitted.losses.len() as u32);
         self.going &= done < LAST;
         if self.going && self.asked.is_none() {
-            let more = self.shown.as_ref().map_or(FIRST, |(_, fitted)| {
-                ((LOOK_MS / fitted.step_ms.max(0.01)) as u32).clamp(1, MOST)
-            });
-            self.asked = Some((done + more).min(LAST));
+            let more = self
+                .shown
+                .as_ref()
+                .map_or(FIRST, |(_, fitted)| ((LOOK_MS / fitted.step_ms.max(0.01)) as u32).clamp(1, MOST));
+            self.asked = Some((done + more + self.failures).min(LAST));
         }
         commands.extend(self.asked.map(|until| Command::Ask(Question::Fit { start, until })));
     }
@@ -206,10 +208,12 @@ fn words(fitted: &Fitted) -> String {
 
 /// The relative error before each step.
 fn curve(ui: &mut Ui, fitted: &Fitted) {
-    let points: Vec<[f64; 2]> =
-        (0..).zip(&fitted.losses).map(|(step, loss)| [f64::from(step), f64::from(*loss).max(0.0).sqrt() * 100.0]).collect();
+    let points: Vec<[f64; 2]> = (0..)
+        .zip(&fitted.losses)
+        .map(|(step, loss)| [f64::from(step), f64::from(*loss).max(0.0).sqrt() * 100.0])
+        .collect();
     let name = if fitted.start.loss == Loss::Map { Text::FitCurveMap } else { Text::FitCurveOutput };
-    let colour = series(ui, 4);
+    let colour = ui.visuals().hyperlink_color;
     ui.label(name.get());
     Plot::new("fit")
         .height(150.0)
@@ -223,7 +227,6 @@ fn curve(ui: &mut Ui, fitted: &Fitted) {
         .custom_y_axes(vec![AxisHints::new_y().min_thickness(28.0)])
         .show(ui, |plot| plot.line(Line::new(name.get(), points).color(colour).width(2.0)));
 }
-
 
 fn pictures(ui: &mut Ui, fitted: &Rc<Fitted>, canvases: &mut [Canvas; 3]) {
     let [e, f, map] = canvases;

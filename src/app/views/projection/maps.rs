@@ -72,11 +72,8 @@ impl State {
         let scale = Scale { high, log: self.log };
         let [first, second] = &mut self.canvases;
         pair(ui, |ui, exact| {
-            let (answer, name, canvas) = if exact {
-                (&answers[1], Text::MapExact, &mut *second)
-            } else {
-                (&answers[0], name, &mut *first)
-            };
+            let (answer, name, canvas) =
+                if exact { (&answers[1], Text::MapExact, &mut *second) } else { (&answers[0], name, &mut *first) };
             match answer {
                 Some(Answer::Map(map)) => canvas.show(ui, map, &Grid::of_map(map, name.get()), scale, HEIGHT),
                 other => waiting(ui, other.clone()),

@@ -1,6 +1,6 @@
 //! A matrix of signed numbers as a picture with axes, and the bar that explains its colours.
 
-use crate::app::views::{colour, format, ticks};
+use crate::app::views::{format, ticks};
 use crate::lab::Matrix;
 use crate::outcome::MapImage;
 use crate::text::{Text, fill};
@@ -193,12 +193,6 @@ fn bar(ui: &mut Ui, scale: Scale, label: &str) {
         painter.text(pos2(at, strip.bottom() + 3.0), Align2::CENTER_TOP, ticks::written(tick), font.clone(), ink);
     }
     painter.text(rect.left_bottom(), Align2::LEFT_BOTTOM, label, font, ui.visuals().weak_text_color());
-}
-
-/// A line of a chart and its words, in colours that differ for people with colour-blindness, too.
-pub fn series(ui: &Ui, at: usize) -> Color32 {
-    const COLOURS: [[u8; 3]; 5] = [[0, 158, 115], [230, 159, 0], [204, 121, 167], [86, 160, 233], [213, 94, 0]];
-    COLOURS.get(at).map_or_else(|| colour::ink_on(ui.visuals().panel_fill), |[r, g, b]| Color32::from_rgb(*r, *g, *b))
 }
 
 #[cfg(test)]
