@@ -69,8 +69,9 @@ impl Fit {
         let settings = &run.outcome.settings;
         let drawn = settings.projection.has_parameters();
         let heads = if drawn { settings.sharing.heads(settings.heads) } else { 1 };
-        let linformer =
-            Linformer { k: start.k, shared_ef: settings.sharing.shares_key_value(), projection_heads: heads, ..PLAIN };
+        // What pooling starts from has no sharing to keep.
+        let shared_ef = drawn && settings.sharing.shares_key_value();
+        let linformer = Linformer { k: start.k, shared_ef, projection_heads: heads, ..PLAIN };
         let problem = of_head(&run.input.problem, start.head, &linformer).await;
         let linformer = Linformer { projection_heads: 1, ..linformer };
         let descent = Descent { linformer, loss: start.loss, rate: start.rate as f32 * 1e-4 };

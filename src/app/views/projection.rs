@@ -13,7 +13,7 @@ use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::problem::Source;
 use crate::settings::{Method, Projection, Settings};
 use crate::text::{Text, fill};
-use egui::{CollapsingHeader, RichText, Ui};
+use egui::Ui;
 use picture::{Canvas, Grid};
 
 /// Width from which two pictures stand side by side.
@@ -51,10 +51,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     ui.separator();
     state.curve.show(ui, scene, commands);
     ui.separator();
-    CollapsingHeader::new(RichText::new(Text::SharingTitle.get()).strong())
-        .id_salt("sharing")
-        .default_open(true)
-        .show(ui, |ui| state.sharing.show(ui, scene));
+    state.sharing.show(ui, scene);
 }
 
 /// E, and F where it is another matrix.

@@ -9,7 +9,7 @@ use crate::lab::{Errors, Start, Untrained};
 use crate::methods::fit::Loss;
 use crate::settings::Projection;
 use crate::text::{Text, fill};
-use egui::Ui;
+use egui::{Button, Ui};
 use std::rc::Rc;
 
 /// Projected lengths that are measured, besides the one on the slider.
@@ -17,9 +17,9 @@ const LENGTHS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 /// Steps of each fit, and its learning rate in units of 0.0001.
 const STEPS: u32 = 200;
 const RATE: u32 = 100;
-/// Height of a chart, and the least error that it shows.
+/// Height of a chart, and the least error that it tells from 0.
 const HEIGHT: f32 = 230.0;
-const LEAST: f64 = 1e-6;
+const LEAST: f64 = 1e-3;
 const NAMES: [(Projection, Text); 4] = [
     (Projection::Mean, Text::ProjectionMean),
     (Projection::Max, Text::ProjectionMax),
@@ -47,15 +47,11 @@ impl State {
         ui.strong(Text::CurveTitle.get());
         let lengths = lengths(scene);
         ui.horizontal_wrapped(|ui| {
-            let measure = ui.toggle_value(&mut self.measuring, Text::CurveMeasure.get());
-            let asked = measure.on_hover_text(Text::CurveMeasureHelp.get()).changed();
-            self.attempts[0] += u32::from(asked);
+            self.attempts[0] += toggle(ui, &mut self.measuring, Text::CurveMeasure.get(), Text::CurveMeasureHelp);
             let most = lengths.last().copied().unwrap_or(1);
             if self.measuring && too_large(scene, Loss::Output, most).is_none() {
                 let name = fill(Text::CurveFit, &[&format::count(u64::from(STEPS))]);
-                let fit = ui.toggle_value(&mut self.fitting, name);
-                let asked = fit.on_hover_text(Text::CurveFitHelp.get()).changed();
-                self.attempts[1] += u32::from(asked);
+                self.attempts[1] += toggle(ui, &mut self.fitting, &name, Text::CurveFitHelp);
             } else {
                 self.fitting = false;
             }
@@ -116,10 +112,17 @@ impl State {
     }
 }
 
+/// A button that stays pressed; 1 when it was clicked.
+fn toggle(ui: &mut Ui, on: &mut bool, name: &str, help: Text) -> u32 {
+    let clicked = ui.add(Button::new(name).selected(*on)).on_hover_text(help.get()).clicked();
+    *on ^= clicked;
+    clicked.into()
+}
+
 fn lengths(scene: &Scene<'_>) -> Vec<u32> {
     let n = scene.settings.n;
     let mut lengths: Vec<u32> =
-        LENGTHS.into_iter().filter(|k| *k <= n).chain([scene.settings.projected_len()]).collect();
+        LENGTHS.into_iter().filter(|k| *k < n).chain([scene.settings.projected_len()]).collect();
     lengths.sort_unstable();
     lengths.dedup();
     lengths
@@ -167,8 +170,11 @@ fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series]) {
 
 /// 1, 2 and 5 times powers of ten that enclose the values.
 fn marks(low: f64, high: f64) -> Vec<f64> {
-    let all = (-4..=6).flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * 10f64.powi(power)));
-    let marks: Vec<f64> = all.filter(|mark| *mark > low / 2.5 && *mark < high * 2.5).collect();
+    // Thinner where the values span decades, so that each has a label.
+    let factors: &[f64] = if high > low * 50.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let all = (-1..=6).flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
+    let apart = if factors.len() == 1 { 10.0 } else { 2.5 };
+    let marks: Vec<f64> = all.filter(|mark| *mark > low / apart && *mark < high * apart).collect();
     if marks.len() > 1 { marks } else { vec![1.0, 100.0] }
 }
 

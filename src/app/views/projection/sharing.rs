@@ -31,6 +31,7 @@ fn by_layer(layers: u32, [first, last]: [u32; 2]) -> Vec<u64> {
 
 impl State {
     pub fn show(&mut self, ui: &mut Ui, scene: &Scene<'_>) {
+        ui.strong(Text::SharingTitle.get());
         let n = scene.settings.n;
         ui.horizontal_wrapped(|ui| {
             number(ui, Text::SharingLayers, Text::SharingLayersHelp, &mut self.layers, 1..=96);
@@ -74,11 +75,9 @@ fn name(sharing: Sharing) -> Text {
 }
 
 fn number(ui: &mut Ui, name: Text, help: Text, value: &mut u32, range: RangeInclusive<u32>) {
-    ui.horizontal(|ui| {
-        let label = ui.label(name.get()).on_hover_text(help.get());
-        let control = DragValue::new(value).range(range).speed(0.1).update_while_editing(false);
-        ui.add(control).labelled_by(label.id).on_hover_text(help.get());
-    });
+    let label = ui.label(name.get()).on_hover_text(help.get());
+    let control = DragValue::new(value).range(range).speed(0.1).update_while_editing(false);
+    ui.add(control).labelled_by(label.id).on_hover_text(help.get());
 }
 
 #[cfg(test)]
