@@ -361,16 +361,7 @@ fn every_view_opens_in_both_themes_and_sizes() {
     ] {
         app.set_size(size.into());
         app.ctx.set_theme(theme);
-        for view in [
-            View::Buckets,
-            View::Attention,
-            View::Result,
-            View::Memory,
-            View::Codes,
-            View::Theory,
-            View::Tables,
-            View::Compare,
-        ] {
+        for (view, _) in View::ALL.iter().copied() {
             app.state_mut().obey(Command::Open(view));
             app.step();
             settle(&mut app);

@@ -12,6 +12,7 @@ pub mod format;
 pub mod layout;
 pub mod memory;
 pub mod rank;
+pub mod projection;
 pub mod result;
 pub mod tables;
 pub mod theory;

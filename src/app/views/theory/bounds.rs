@@ -5,7 +5,7 @@ use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
 use crate::app::views::layout::column;
 use crate::app::views::{caption, format};
-use crate::lab::Untrained;
+use crate::lab::TheoremErrors;
 use crate::text::{Text, fill};
 use crate::theory::{Theorem, UNDEFINED_FROM};
 use egui::{Color32, RichText, Slider, Ui};
@@ -102,13 +102,13 @@ fn over_eps(ui: &mut Ui, scene: &Scene<'_>) {
 }
 
 /// What is known about the errors at each k.
-fn measured(scene: &Scene<'_>, commands: &mut Vec<Command>) -> Vec<(u32, Option<Result<Untrained, String>>)> {
-    let lengths: Vec<u32> = Untrained::lengths(scene.input.problem.dims.n_kv).collect();
+fn measured(scene: &Scene<'_>, commands: &mut Vec<Command>) -> Vec<(u32, Option<Result<TheoremErrors, String>>)> {
+    let lengths: Vec<u32> = TheoremErrors::lengths(scene.input.problem.dims.n_kv).collect();
     let ask = |k: &u32| {
-        let question = Question::Untrained { k: *k };
+        let question = Question::Theorem { k: *k };
         commands.push(Command::Ask(question));
         let answer = match (scene.answer)(question) {
-            Some(Answer::Untrained(errors)) => Some(Ok(errors)),
+            Some(Answer::Theorem(errors)) => Some(Ok(errors)),
             Some(Answer::Failed(why)) => Some(Err(why)),
             _ => None,
         };
@@ -121,12 +121,12 @@ fn measured(scene: &Scene<'_>, commands: &mut Vec<Command>) -> Vec<(u32, Option<
 }
 
 /// The eps that the theorems have at each k, and the errors that were measured.
-fn over_k(ui: &mut Ui, scene: &Scene<'_>, known: &[(u32, Option<Result<Untrained, String>>)]) {
+fn over_k(ui: &mut Ui, scene: &Scene<'_>, known: &[(u32, Option<Result<TheoremErrors, String>>)]) {
     let n = f64::from(scene.input.problem.dims.n_kv);
     ui.strong(Text::BoundsOverK.get()).on_hover_text(Text::BoundsOverKHelp.get());
     let ks: Vec<f64> = (0..=64).map(|step| ROWS[0] * (ROWS[4] / ROWS[0]).powf(f64::from(step) / 64.0)).collect();
-    let dots = |error: fn(&Untrained) -> f64| {
-        let at = |(k, answer): &(u32, Option<Result<Untrained, String>>)| {
+    let dots = |error: fn(&TheoremErrors) -> f64| {
+        let at = |(k, answer): &(u32, Option<Result<TheoremErrors, String>>)| {
             let errors = answer.as_ref()?.as_ref().ok()?;
             Some(Dot { at: [f64::from(*k), error(errors)], error: 0.0 })
         };
@@ -139,7 +139,7 @@ fn over_k(ui: &mut Ui, scene: &Scene<'_>, known: &[(u32, Option<Result<Untrained
         })
         .collect();
     for (name, colour, error) in [
-        (Text::BoundsProof, COLOURS[0], (|errors| errors.proof) as fn(&Untrained) -> f64),
+        (Text::BoundsProof, COLOURS[0], (|errors| errors.proof) as fn(&TheoremErrors) -> f64),
         (Text::BoundsGaussian, COLOURS[1], |errors| errors.gaussian),
         (Text::BoundsMean, COLOURS[2], |errors| errors.mean),
     ] {

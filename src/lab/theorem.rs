@@ -21,7 +21,7 @@ const LENGTHS: [u32; 7] = [16, 32, 64, 128, 256, 512, 1024];
 
 /// Errors `norm(o - P V) / norm(P V)` against plain attention, over all heads and the queries looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Untrained {
+pub struct TheoremErrors {
     /// `P R^T R V`, the matrix of the proof of theorem 1, R Gaussian.
     pub proof: f64,
     /// Linformer with Gaussian E and F of variance 1/k.
@@ -33,7 +33,7 @@ pub struct Untrained {
     pub all: bool,
 }
 
-impl Untrained {
+impl TheoremErrors {
     /// The k that are measured for a sequence length.
     pub fn lengths(n: u32) -> impl Iterator<Item = u32> {
         LENGTHS.into_iter().filter(move |k| *k <= n && u64::from(*k) * u64::from(n) <= LARGEST)
@@ -45,7 +45,7 @@ impl Run {
     ///
     /// # Errors
     /// When the device cannot hold it, or fails.
-    pub async fn untrained(&self, gpu: &Gpu, k: u32, progress: &Progress) -> Result<Untrained, LabError> {
+    pub async fn theorem_errors(&self, gpu: &Gpu, k: u32, progress: &Progress) -> Result<TheoremErrors, LabError> {
         let settings = &self.outcome.settings;
         let n = self.dims().n_q;
         let sample = Sample::for_figures(n);
@@ -63,7 +63,7 @@ impl Run {
         problem.projections = Projections::Mean;
         let mean = output(gpu, &linformer(Projection::Mean)?, &problem, progress).await?;
         let error = |out: &[f32]| Distance::between(out, &exact).relative();
-        Ok(Untrained {
+        Ok(TheoremErrors {
             proof: error(&proof),
             gaussian: error(&gaussian),
             mean: error(&mean),
