@@ -8,8 +8,8 @@ mod projection;
 pub mod rank;
 mod separate_keys;
 pub mod speed;
-pub mod theory;
 mod theorem;
+pub mod theory;
 
 use crate::gpu::run::{Progress, Timing};
 use crate::gpu::workspace::Workspace;

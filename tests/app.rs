@@ -4,6 +4,7 @@
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
 use attention_lab::gpu::device;
+use attention_lab::semantics::Choice;
 use attention_lab::settings::{Arrangement, Hash, InputKind, Method, Sample, Settings};
 use egui::accesskit::Role;
 use egui_kittest::Harness;

@@ -115,6 +115,7 @@ fn full(way: Way) -> Measured {
 fn linformer(k: u32) -> Measured {
     Measured::Linformer(Linformer {
         k,
+        max_pooling: false,
         shared_ef: true,
         projection_heads: 1,
         biased: false,

@@ -8,8 +8,8 @@ pub mod linformer;
 pub mod lsh;
 pub mod measure;
 pub(crate) mod product;
-pub mod thin_block;
 pub mod random_projection;
+pub mod thin_block;
 
 use crate::plan::{Binding, BufferId, Builder, Kind, New, Role, Step};
 use crate::problem::{Dims, Fill, Source};
