@@ -13,8 +13,9 @@ pub(super) fn residual(p: &residual::Params, inputs: &[Data], want: &[Data]) -> 
     let mut value = vec![0.0; inputs[0].len()];
     for row in 0..p.rows as usize {
         let start = row * p.value_row as usize;
-        for at in start..start + p.columns as usize {
-            value[at] = gamma(2.0) * want[0].f()[at].abs() + FLUSHED;
+        let here = start..start + p.columns as usize;
+        for (value, want) in value[here.clone()].iter_mut().zip(&want[0].f()[here]) {
+            *value = gamma(2.0) * want.abs() + FLUSHED;
         }
     }
     let roundings = gamma(by_lanes(p.columns) + 4.0);
