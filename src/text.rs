@@ -702,6 +702,7 @@ texts! {
     NoThread => "no thread could be started for the linear algebra ({0}); close other programs and try again",
     ViewRank => "Rank",
     ViewRankHelp => "The singular values of the attention matrix, beside those of random Q and K: why Linformer's low rank may suffice.",
+    SummaryRank => "Rank for 90 % of the sum of the singular values: {0}; of random Q and K: {1}.",
     RankTitle => "The low rank of self-attention",
     RankCaption => "The faster a curve rises, the fewer singular values hold P = softmax(QK^T / sqrt d) and the smaller k may be; random Q and K rise, too, and an input below them has the higher rank. Lower the sharpness, so that every query looks at many keys, and watch the rank fall.",
     RankSoon => "P is being formed and decomposed; at n = {0} that is n³ work and takes seconds.",

@@ -56,6 +56,7 @@ fn a_picture_beside_random_q_and_k() {
         for (theme, shade) in [(egui::Theme::Dark, "dark"), (egui::Theme::Light, "light")] {
             let mut app = open(size, theme, Settings { n: 256, d: 16, ..Settings::default() });
             assert!(app.state().summary().contains("The view Rank is open."), "{}", app.state().summary());
+            assert!(app.state().summary().contains("Rank for 90 % of the sum of the singular values: "));
             assert!(sees(&app, "All 256 singular values of P"));
             assert!(sees(&app, "random Q and K"));
             screenshot(&mut app, &format!("rank_{name}_{shade}"));

@@ -267,7 +267,7 @@ impl App {
                 said.extend(session.failure().map(str::to_owned));
                 said.extend(session.is_checking().then(|| Text::Checking.get().to_owned()));
                 said.extend(session.checked().map(summary::of_check));
-                let answer = |_| None;
+                let answer = |question| session.answer(question);
                 let scene = session.scene(&answer);
                 match (session.stands(), &scene) {
                     (Stands::Running, Some(_)) => said.push(Text::SummaryOld.get().to_owned()),
@@ -275,7 +275,10 @@ impl App {
                     (Stands::Cancelled, _) => said.push(Text::CancelledNote.get().to_owned()),
                     (Stands::Done | Stands::Failed, _) => {}
                 }
-                said.extend(scene.map(|scene| summary::of_scene(&self.dressed(scene))));
+                if let Some(scene) = scene.map(|scene| self.dressed(scene)) {
+                    said.push(summary::of_scene(&scene));
+                    said.extend((self.view == View::Rank).then(|| summary::of_rank(&scene)).flatten());
+                }
                 said.push(fill(Text::SummaryView, &[summary::view_name(self.view).get()]));
             }
         }

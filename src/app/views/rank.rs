@@ -15,6 +15,7 @@ use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::lab::rank::{EXACT_UP_TO, LowRank, PRODUCTS};
 use crate::text::{Text, fill};
 use egui::{CollapsingHeader, RichText, Ui};
+pub use figures::of_sum;
 use std::rc::Rc;
 
 /// Wide enough for two charts side by side.

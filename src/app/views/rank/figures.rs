@@ -23,8 +23,8 @@ pub fn say(ui: &mut Ui, own: &LowRank) {
 type Row = (Text, Text, fn(&Spectrum) -> String);
 
 const ROWS: &[Row] = &[
-    (Text::Rank90, Text::RankOfSumHelp, |s| rank_of_sum(s, 0.90)),
-    (Text::Rank99, Text::RankOfSumHelp, |s| rank_of_sum(s, 0.99)),
+    (Text::Rank90, Text::RankOfSumHelp, |s| of_sum(s, 0.90)),
+    (Text::Rank99, Text::RankOfSumHelp, |s| of_sum(s, 0.99)),
     (Text::RankSquares90, Text::RankOfSquaresHelp, |s| rank_of_squares(s, 0.90)),
     (Text::RankSquares99, Text::RankOfSquaresHelp, |s| rank_of_squares(s, 0.99)),
     (Text::RankQuarter, Text::RankQuarterHelp, at_a_quarter),
@@ -68,7 +68,8 @@ fn rank_between(spectrum: &Spectrum, shares: &[Between], share: f64) -> String {
     }
 }
 
-fn rank_of_sum(spectrum: &Spectrum, share: f64) -> String {
+/// The rank that holds this share of the sum of all singular values, in words.
+pub fn of_sum(spectrum: &Spectrum, share: f64) -> String {
     rank_between(spectrum, &spectrum.cumulative(), share)
 }
 
