@@ -927,6 +927,7 @@ texts! {
     TablesFasterNever => "{0}: no crossover up to n = {1}; full attention is faster at the longest length measured.",
     TablesFasterFrom => "{0}: faster than full attention from about n = {1} on, between the measured {2} and {3}; slower below.",
     TablesSpeedWords => "Batch {0}, {1} heads, d = {2}, {3} rounds, m = {4}, k = {5} or n when that is less; timed by {6}.",
+    TablesClock => "the clock of this program, since the device has no timestamps or computes on the CPU",
     TablesSpeedCaption => "Both axes are logarithmic: full attention climbs twice as steeply as the others, so they must cross somewhere, and below the crossover the clever methods lose. More rounds or a larger k move it to the right; try fewer.",
     StepAttentionBackward => "attention backward",
     StepAttentionBackwardHelp => "Gradients of q, k and v, gathered row by row: weights are computed again from the log-sum-exp.",

@@ -110,7 +110,7 @@ fn experiments_beside_their_theory() {
     app.state_mut().set(Settings { rounds: 2, ..settings });
     app.run_steps(3);
     while app.state().is_busy() {
-        assert!(app.query_by_label_contains("being measured").is_none(), "measured again");
+        assert!(app.query_by_label("16 buckets: being measured.").is_none(), "measured again");
         app.step();
     }
     app.set_size(egui::vec2(1280.0, 2600.0));

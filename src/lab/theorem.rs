@@ -16,7 +16,7 @@ use crate::settings::{Method, Projection, Settings};
 
 /// Most numbers of a projection that are drawn for a measurement.
 const LARGEST: u64 = 1 << 24;
-/// The k that are measured, where they are at most n.
+/// The k that are measured, where they are less than n: with k = n mean pooling is the identity.
 const LENGTHS: [u32; 7] = [16, 32, 64, 128, 256, 512, 1024];
 
 /// Errors `norm(o - P V) / norm(P V)` against plain attention, over all heads and the queries looked at.
@@ -36,7 +36,7 @@ pub struct TheoremErrors {
 impl TheoremErrors {
     /// The k that are measured for a sequence length.
     pub fn lengths(n: u32) -> impl Iterator<Item = u32> {
-        LENGTHS.into_iter().filter(move |k| *k <= n && u64::from(*k) * u64::from(n) <= LARGEST)
+        LENGTHS.into_iter().filter(move |k| *k < n && u64::from(*k) * u64::from(n) <= LARGEST)
     }
 }
 

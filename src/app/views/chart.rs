@@ -71,7 +71,7 @@ pub struct Chart<'a> {
 
 impl Axis<'_> {
     fn place(&self, value: f64) -> f64 {
-        if self.log { value.max(f64::MIN_POSITIVE).log2() } else { value }
+        if self.log { value.max(1e-9).log2() } else { value }
     }
 
     fn value(&self, place: f64) -> f64 {

@@ -7,17 +7,22 @@ use crate::tables::{self, Attention, Model, REFORMER_2, Row, Sizes};
 use crate::text::{Text, fill};
 use egui::{CollapsingHeader, RichText, Ui};
 
-/// What the plans allocate, for some sizes.
+/// What the plans of table 1 allocate, and the visits of LSH attention without and with a wrap, for some sizes.
 pub struct Planned {
     sizes: Sizes,
-    attention: [u64; 2],
+    bytes: [u64; 2],
+    visits: [u64; 2],
 }
 
 const ATTENTION: [Attention; 2] = [Attention::ScaledDotProduct, Attention::Lsh];
 
 impl Planned {
     fn new(sizes: &Sizes) -> Self {
-        Self { sizes: *sizes, attention: ATTENTION.map(|name| tables::planned(sizes, name)) }
+        Self {
+            sizes: *sizes,
+            bytes: ATTENTION.map(|name| tables::planned(sizes, name)),
+            visits: [Wrap::None, Wrap::InRound].map(|wrap| sizes.visits(wrap)),
+        }
     }
 }
 
@@ -62,14 +67,14 @@ fn first(ui: &mut Ui, sizes: &Sizes, planned: &Planned) {
             (Text::TablesVisits, Text::TablesVisitsHelp),
         ],
     );
-    for (Row { name, memory, time }, planned) in tables::reformer_1(sizes).into_iter().zip(planned.attention) {
+    for (Row { name, memory, time }, bytes_planned) in tables::reformer_1(sizes).into_iter().zip(planned.bytes) {
         let (words, formula) = match name {
             Attention::ScaledDotProduct => (Text::TablesScaled, Text::TablesScaledFormula),
             Attention::Lsh => (Text::TablesLsh, Text::TablesLshFormula),
         };
         ui.label(words.get());
         two_lines(ui, &bytes(memory), formula.get());
-        ui.label(format::bytes(planned));
+        ui.label(format::bytes(bytes_planned));
         two_lines(ui, &format::count(time as u64), formula.get());
         ui.vertical(|ui| {
             ui.spacing_mut().item_spacing.y = 0.0;
@@ -80,8 +85,9 @@ fn first(ui: &mut Ui, sizes: &Sizes, planned: &Planned) {
                     two_lines(ui, &format::count(all), Text::TablesAllPairs.get());
                 }
                 Attention::Lsh => {
-                    two_lines(ui, &format::count(sizes.visits(Wrap::None)), Text::TablesNoWrap.get());
-                    two_lines(ui, &format::count(sizes.visits(Wrap::InRound)), Text::TablesWrap.get());
+                    for (visits, words) in planned.visits.into_iter().zip([Text::TablesNoWrap, Text::TablesWrap]) {
+                        two_lines(ui, &format::count(visits), words.get());
+                    }
                 }
             }
         });

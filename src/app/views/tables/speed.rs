@@ -149,11 +149,9 @@ fn crossover(points: &[(u32, Speed)], method: Method) -> Option<String> {
 }
 
 fn words(ui: &mut Ui, scene: &Scene<'_>, sizes: &Sizes, points: &[(u32, Speed)]) {
-    let clock = points.iter().map(|(_, speed)| speed.full.clock).next_back();
-    let clock = match clock {
-        Some(Clock::Wall) => Text::ClockWall,
-        Some(Clock::Timestamps) | None => Text::ClockTimestamps,
-    };
+    let timed = |(_, speed): &(u32, Speed)| [speed.full, speed.lsh, speed.linformer].map(|timed| timed.clock);
+    let timestamps = points.iter().flat_map(timed).all(|clock| clock == Clock::Timestamps);
+    let clock = if timestamps { Text::ClockTimestamps } else { Text::TablesClock };
     let numbers =
         [sizes.batch, sizes.heads, sizes.d(), sizes.rounds, sizes.chunk, sizes.k].map(|size| size.to_string());
     let mut values: Vec<&str> = numbers.iter().map(String::as_str).collect();
