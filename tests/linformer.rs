@@ -2,13 +2,15 @@
 
 use attention_lab::gpu::{Gpu, block_on, run::Progress, workspace::Workspace};
 use attention_lab::interpreter;
+use attention_lab::lab;
 use attention_lab::methods::fit::{self, Descent, Loss};
 use attention_lab::methods::full::{self, Full, Way};
 use attention_lab::methods::linformer::{self, Linformer};
 use attention_lab::plan::{Limits, Plan};
 use attention_lab::problem::{Dims, Fill, Problem, Projections, Rotations, Source};
 use attention_lab::random::{Stream, normal};
-use attention_lab::semantics::{ScoreScale, Semantics};
+use attention_lab::semantics::{Choice, ScoreScale, Semantics};
+use attention_lab::settings::{Method, Projection, Settings, Sharing};
 
 const LIMITS: Limits = Limits::WEBGPU;
 
@@ -97,9 +99,9 @@ fn max_pooling_takes_the_largest_of_each_window() {
             for (i, got) in pooled.chunks(8).enumerate() {
                 let len = 50 / k as usize + usize::from(i < 50 % k as usize);
                 let window = &rows[start * width..(start + len) * width];
-                for c in 0..width {
+                for (c, got) in got.iter().enumerate().take(width) {
                     let largest = window.iter().skip(c).step_by(width).copied().fold(f32::MIN, f32::max);
-                    assert_eq!(got[c], largest, "{name}, k = {k}, window {i}, component {c}");
+                    assert_eq!(*got, largest, "{name}, k = {k}, window {i}, component {c}");
                 }
                 start += len;
             }
@@ -238,6 +240,42 @@ fn a_fit_on_the_device_lowers_the_loss_it_is_asked_for() {
             assert_eq!(losses.len(), 120);
             println!("{loss:?}, E = F {shared_ef}: {} to {}", losses[0], losses[119]);
             assert!(losses[119] < 0.5 * losses[0], "{loss:?}: {} to {}", losses[0], losses[119]);
+        }
+    }
+}
+
+/// The setting changes what runs: how many matrices are held, and whether heads that see the same differ.
+#[test]
+fn sharing_is_what_runs() {
+    let gpu = gpu();
+    for projection in [Projection::Gaussian, Projection::Convolution, Projection::Mean, Projection::Max] {
+        for (sharing, _) in Sharing::ALL {
+            let settings = Settings {
+                n: 24,
+                heads: 2,
+                k: Some(5),
+                projection,
+                sharing: *sharing,
+                method: Method::Linformer,
+                ..Settings::default()
+            };
+            let mut problem = problem(24, 2, projection.projections(7));
+            for values in [&mut problem.q, &mut problem.k, &mut problem.v] {
+                let half = values.len() / 2;
+                values.copy_within(..half, half);
+            }
+            let measured = lab::measured(&settings, &problem.dims);
+            let plan = lab::plan(&problem.dims, &measured, LIMITS).expect("a plan");
+            let held = |name: &str| plan.find(name).map_or(0, |buffer| u64::from(buffer.ranges));
+            let expected = match projection {
+                Projection::Max => 0,
+                Projection::Mean => 1,
+                _ => sharing.matrices(1, 2),
+            };
+            assert_eq!(held("E") + held("F"), expected, "{projection:?} {sharing:?}");
+            let [first, second] = [0, 1].map(|head| on_gpu(&gpu, &plan, &problem, "out", head));
+            let apart = projection.has_parameters() && *sharing == Sharing::None;
+            assert_eq!(first != second, apart, "{projection:?} {sharing:?}");
         }
     }
 }
