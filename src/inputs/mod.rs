@@ -14,7 +14,7 @@ pub use duplication::DuplicationInput;
 pub use picture::{Picture, PictureInput};
 pub use points::PointsInput;
 
-use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::settings::{InputKind, Projection, Sample, Settings};
 use crate::text::{Text, fill};
 use rows::Rows;
@@ -69,6 +69,7 @@ fn problem(settings: &Settings, rows: Rows, v: Vec<f32>) -> Problem {
             Projection::Mean => Projections::Mean,
             Projection::Gaussian => Projections::Gaussian(settings.seed),
         },
+        named: Named::new(),
     }
 }
 
