@@ -7,16 +7,21 @@ pub mod approximate_weights;
 pub mod attention_map;
 pub mod bucket_sort;
 pub mod chunked_attention;
+pub mod column_sums;
 pub mod combine_rounds;
 pub mod coverage;
+pub mod cross_entropy;
 pub mod effective_weights;
 pub mod full_attention;
+pub mod gelu;
 pub mod key_norm;
+pub mod layer_norm;
 pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
 pub mod matrix_product;
 pub mod random_rotation_hash;
+pub mod scaled_copy;
 pub mod top_attention;
 pub mod top_keys;
 pub mod visibility;
@@ -122,6 +127,13 @@ pub const KERNELS: &[&Kernel] = &[
     &top_attention::ATTEND,
     &coverage::COVERAGE,
     &matrix_product::MULTIPLY,
+    &column_sums::ADD,
+    &layer_norm::NORMALIZE,
+    &layer_norm::BACKWARD,
+    &gelu::ACTIVATE,
+    &gelu::BACKWARD,
+    &cross_entropy::SECTION,
+    &scaled_copy::COPY,
 ];
 
 /// The numbers that Rust and WGSL share, written once.
