@@ -110,6 +110,7 @@ pub enum Step {
     Scores,
     Softmax,
     WeightedSum,
+    AttentionBackward,
     Measure,
 }
 
@@ -128,6 +129,7 @@ impl Step {
             Self::Scores => "scores",
             Self::Softmax => "softmax",
             Self::WeightedSum => "weighted sum",
+            Self::AttentionBackward => "attention backward",
             Self::Measure => "measure",
         }
     }

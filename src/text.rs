@@ -670,6 +670,8 @@ texts! {
     CompareSmaller => "{0} holds {1} of the memory of full attention as it was computed here ({2}), at n = {3}.",
     CompareMatrix => "With its n × n matrix in memory full attention would hold {0}, by its plan.",
     CompareSoftware => "{0} computes on the CPU: times say little about a GPU.",
+    StepAttentionBackward => "attention backward",
+    StepAttentionBackwardHelp => "Gradients of q, k and v, gathered row by row: weights are computed again from the log-sum-exp.",
 }
 
 /// An error as a sentence.

@@ -163,6 +163,22 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
                 pad_2,
             }),
         ),
+        ("row_terms", in_rust!(row_terms::Params { first_group, n_q, n_kv })),
+        ("key_norm_backward", in_rust!(key_norm_backward::Params { first_group, n, flags, eps, add })),
+        (
+            "full_attention_backward",
+            in_rust!(full_attention_backward::Params {
+                first_group,
+                n_q,
+                n_kv,
+                start,
+                end,
+                add,
+                flags,
+                scale,
+                self_value,
+            }),
+        ),
     ]);
     let geometry = in_rust!(visibility::Geometry {
         n,

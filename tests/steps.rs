@@ -1,5 +1,7 @@
 //! Every kernel against its twin on a software adapter, and wrong twins of each that are caught.
 
+#[path = "steps/backward.rs"]
+mod backward;
 #[path = "steps/dense.rs"]
 mod dense;
 
@@ -61,7 +63,7 @@ fn wrong_twins_are_caught() {
 }
 
 fn broken() -> impl Iterator<Item = &'static Broken> {
-    BROKEN.iter().chain(dense::BROKEN)
+    BROKEN.iter().chain(dense::BROKEN).chain(backward::BROKEN)
 }
 
 /// A twin with one mistake, and a case in which it must show.

@@ -4,6 +4,8 @@ mod address;
 mod background;
 pub mod controls;
 mod files;
+#[cfg(any(target_arch = "wasm32", test))]
+mod fonts;
 mod job;
 pub mod scene;
 mod screen;
@@ -78,6 +80,8 @@ impl App {
 
     /// Starts with these settings and, for [`Sample::Own`], this picture.
     pub fn with(cc: &eframe::CreationContext<'_>, settings: Option<Settings>, picture: Option<Picture>) -> Self {
+        #[cfg(target_arch = "wasm32")]
+        cc.egui_ctx.set_fonts(fonts::fonts());
         cc.egui_ctx.all_styles_mut(|style| {
             style.text_styles.insert(egui::TextStyle::Small, egui::FontId::proportional(SMALL));
             style.spacing.tooltip_width = TOOLTIP;

@@ -24,6 +24,7 @@ pub fn words(step: Step) -> (Text, Text) {
         Step::Scores => (Text::StepScores, Text::StepScoresHelp),
         Step::Softmax => (Text::StepSoftmax, Text::StepSoftmaxHelp),
         Step::WeightedSum => (Text::StepWeightedSum, Text::StepWeightedSumHelp),
+        Step::AttentionBackward => (Text::StepAttentionBackward, Text::StepAttentionBackwardHelp),
         Step::Measure => (Text::StepMeasure, Text::StepMeasureHelp),
     }
 }
@@ -32,7 +33,12 @@ pub fn words(step: Step) -> (Text, Text) {
 pub fn view_of(step: Step) -> View {
     match step {
         Step::KeyNorm | Step::Hash | Step::Sort => View::Buckets,
-        Step::Attend | Step::ProjectedAttention | Step::FullAttention | Step::Scores | Step::Softmax => View::Attention,
+        Step::Attend
+        | Step::ProjectedAttention
+        | Step::FullAttention
+        | Step::Scores
+        | Step::Softmax
+        | Step::AttentionBackward => View::Attention,
         Step::Combine | Step::WeightedSum => View::Result,
         Step::ProjectKeys | Step::ProjectValues => View::Memory,
         Step::Measure => View::Compare,

@@ -9,6 +9,7 @@
 //! Every bound is that of one kernel on the inputs that it really had: what earlier steps got wrong
 //! is not counted again.
 
+mod backward;
 mod dense;
 
 use crate::plan::Pass;
@@ -65,6 +66,9 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
             [bounds[0], bounds[1]] = softmaxed(&p, inputs);
         }
         ("materialized_attention", _) => bounds[2] = weighted(&read_params(params), widths, inputs),
+        ("row_terms", _) => bounds[4] = backward::row_terms(&read_params(params), widths, inputs),
+        ("key_norm_backward", _) => bounds[3] = backward::key_norm(&read_params(params), widths, inputs),
+        ("full_attention_backward", entry) => bounds[5] = backward::full(entry, &read_params(params), widths, inputs),
         ("approximate_weights", _) => bounds[5] = approximate(&read_params(params), widths, inputs, want[5].f()),
         ("effective_weights", _) => bounds[2] = effective(&read_params(params), inputs),
         ("map_pixels", _) => {
@@ -73,6 +77,17 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
             let columns = p.col_count.div_ceil(p.width);
             bounds[1] = want[1].f().iter().map(|sum| gamma(f64::from(columns)) * sum + FLUSHED).collect();
         }
+        ("column_sums", _) => bounds[1] = dense::column_sums(&read_params(params), inputs),
+        ("layer_norm", "normalize") => bounds[3] = dense::norm(&read_params(params), inputs),
+        ("layer_norm", _) => [bounds[2], bounds[3]] = dense::norm_backward(&read_params(params), inputs),
+        ("gelu", entry) => {
+            bounds[0] = dense::gelu(inputs[0].f());
+            if entry == "backward" {
+                bounds[1] = dense::gelu_backward(inputs[0].f(), inputs[1].f());
+            }
+        }
+        ("cross_entropy", _) => [bounds[0], bounds[2]] = dense::cross_entropy(&read_params(params), inputs),
+        ("scaled_copy", _) => bounds[1] = want[1].f().iter().map(|x| U * x.abs() + FLUSHED).collect(),
         ("matrix_product", _) => bounds[3] = dense::product(&read_params(params), inputs),
         ("top_attention", _) => bounds[3] = strongest(&read_params(params), widths, inputs),
         ("coverage", _) => {

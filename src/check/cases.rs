@@ -1,5 +1,6 @@
 //! The problems that a device is checked on: small enough for float64, odd enough to be wrong on.
 
+mod backward;
 mod dense;
 
 use crate::methods::full::{self, Full, Way};
@@ -174,6 +175,7 @@ pub fn cases() -> Vec<Case> {
     sort_cases(&mut all);
     full_cases(&mut all);
     linformer_cases(&mut all);
+    backward::add(&mut all);
     // More workgroups than one dispatch may have: one a row of the softmax.
     let tall = Dims { n_q: 65_600, n_kv: 1, ..square(1, 1, 1, 1) };
     let rule = Full { way: Way::Materialized, shared_qk: false, semantics: Semantics::PLAIN };

@@ -1,11 +1,12 @@
 //! The methods: which steps, in which order, with which buffers and at which cost. Each is a pure
 //! function from sizes and rules to a [`Plan`](crate::plan::Plan).
 
+pub mod attention_backward;
+pub(crate) mod dense;
 pub mod full;
 pub mod linformer;
 pub mod lsh;
 pub mod measure;
-pub(crate) mod product;
 
 use crate::plan::{Binding, BufferId, Builder, Kind, New, Role, Step};
 use crate::problem::{Dims, Fill, Source};
@@ -31,29 +32,27 @@ pub(crate) fn value_buffer(b: &mut Builder, dims: &Dims) -> BufferId {
 }
 
 fn rows_buffer(b: &mut Builder, name: &'static str, source: Source, heads: u32, rows: u32, width: u32) -> BufferId {
-    let range_words = u64::from(rows) * u64::from(width.next_multiple_of(4));
-    let id = b.buffer(New {
-        name,
-        kind: Kind::F32,
-        role: Role::Tensor,
-        ranges: heads,
-        range_words,
-        shape: &[heads, rows, width],
-    });
+    let id = row_vectors(b, name, Role::Tensor, heads, rows, width);
     b.fill(id, Fill::whole(source, rows));
     id
 }
 
+/// A buffer `[heads, rows, width]` of rows that are padded to multiples of four floats.
+pub(crate) fn row_vectors(
+    b: &mut Builder,
+    name: &'static str,
+    role: Role,
+    heads: u32,
+    rows: u32,
+    width: u32,
+) -> BufferId {
+    let range_words = u64::from(rows) * u64::from(width.next_multiple_of(4));
+    b.buffer(New { name, kind: Kind::F32, role, ranges: heads, range_words, shape: &[heads, rows, width] })
+}
+
 /// The output `[heads, n_q, d_v]` and its log-sum-exp `[heads, n_q]`.
 pub(crate) fn output_buffers(b: &mut Builder, dims: &Dims) -> (BufferId, BufferId) {
-    let out = b.buffer(New {
-        name: "out",
-        kind: Kind::F32,
-        role: Role::Tensor,
-        ranges: dims.heads,
-        range_words: u64::from(dims.n_q) * b.widths().dv_stride() as u64,
-        shape: &[dims.heads, dims.n_q, dims.d_v],
-    });
+    let out = row_vectors(b, "out", Role::Tensor, dims.heads, dims.n_q, dims.d_v);
     let lse = words(b, "lse", Kind::F32, Role::Method, dims.heads, &[dims.n_q]);
     (out, lse)
 }

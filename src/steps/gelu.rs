@@ -33,12 +33,12 @@ pub static ACTIVATE: Kernel = kernel("activate", &[Access::ReadWrite], activate)
 /// `x` becomes `gelu(x)`, and the gradient by that becomes the gradient by `x`.
 pub static BACKWARD: Kernel = kernel("backward", &[Access::ReadWrite, Access::ReadWrite], backward);
 
-/// The argument of tanh, gelu and its slope.
+/// The argument y of tanh, gelu and its slope; `(1 + tanh y) / 2 = 1 / (1 + exp(-2 y))` keeps its digits.
 pub(crate) fn gelu(x: f64) -> (f64, f64, f64) {
     let inner = ROOT * (x + CUBE * x * x * x);
-    let t = inner.tanh();
-    let slope = 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * ROOT * (1.0 + 3.0 * CUBE * x * x);
-    (inner, 0.5 * x * (1.0 + t), slope)
+    let open = 1.0 / (1.0 + (-2.0 * inner).exp());
+    let slope = open + x * 2.0 * ROOT * (1.0 + 3.0 * CUBE * x * x) * open * (1.0 - open);
+    (inner, x * open, slope)
 }
 
 fn activate(params: &[u8], _: Widths, buffers: &mut [Data]) {

@@ -17,11 +17,7 @@ params! {
     }
 }
 
-const fn kernel(
-    entry: &'static str,
-    bindings: &'static [Access],
-    twin: fn(&[u8], Widths, &mut [Data]),
-) -> Kernel {
+const fn kernel(entry: &'static str, bindings: &'static [Access], twin: fn(&[u8], Widths, &mut [Data])) -> Kernel {
     Kernel {
         stem: "layer_norm",
         entry,

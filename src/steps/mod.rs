@@ -13,14 +13,18 @@ pub mod coverage;
 pub mod cross_entropy;
 pub mod effective_weights;
 pub mod full_attention;
+pub mod full_attention_backward;
 pub mod gelu;
 pub mod key_norm;
+pub mod key_norm_backward;
 pub mod layer_norm;
 pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
 pub mod matrix_product;
+pub mod pair_gradient;
 pub mod random_rotation_hash;
+pub mod row_terms;
 pub mod scaled_copy;
 pub mod top_attention;
 pub mod top_keys;
@@ -126,6 +130,11 @@ pub const KERNELS: &[&Kernel] = &[
     &top_keys::SELECT,
     &top_attention::ATTEND,
     &coverage::COVERAGE,
+    &row_terms::ROW_TERMS,
+    &full_attention_backward::QUERIES,
+    &full_attention_backward::KEYS,
+    &full_attention_backward::VALUES,
+    &key_norm_backward::KEY_NORM_BACKWARD,
     &matrix_product::MULTIPLY,
     &column_sums::ADD,
     &layer_norm::NORMALIZE,
