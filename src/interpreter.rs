@@ -20,7 +20,8 @@ impl Workspace {
     /// Creates and fills the plan's missing buffers and runs every pass.
     pub fn run(&mut self, plan: &Plan, problem: &Problem) {
         self.prepare(plan, problem);
-        for pass in &plan.passes {
+        for pass in plan.in_order() {
+            let pass = &*pass;
             let mut bound = self.bound(plan, pass);
             (pass.kernel.twin)(&pass.params, pass.widths, &mut bound);
             self.store(plan, pass, bound);

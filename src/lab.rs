@@ -473,7 +473,8 @@ fn image(values: Vec<f32>, width: u32, height: u32, window: Window, sampled: Opt
 fn warm_up(plan: &Plan) -> Plan {
     let mut seen = HashSet::new();
     let passes = plan.passes.iter().filter(|pass| seen.insert((pass.kernel.stem, pass.kernel.entry)));
-    Plan { buffers: plan.buffers.clone(), passes: passes.map(|pass| Pass { groups: 1, ..pass.clone() }).collect() }
+    let passes = passes.map(|pass| Pass { groups: 1, ..pass.clone() }).collect();
+    Plan { buffers: plan.buffers.clone(), passes, ..Plan::default() }
 }
 
 /// The buffers of a plan, with the bytes that the device really gave.

@@ -6,6 +6,7 @@
 use crate::problem::Fill;
 use crate::steps::{Kernel, Widths};
 use crate::text::{Text, fill};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -152,6 +153,13 @@ pub struct Pass {
     pub bytes: f64,
 }
 
+impl Pass {
+    /// What it costs, for cutting slices and for the progress bar: operations and bytes alike.
+    pub fn work(&self) -> f64 {
+        self.flops + self.bytes
+    }
+}
+
 /// Bytes and operations of all passes of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepTotal {
@@ -160,10 +168,25 @@ pub struct StepTotal {
     pub bytes: f64,
 }
 
+/// Passes that run again and again, a word of their parameters counting up: one query after the other
+/// would otherwise take three passes a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loop {
+    /// Of [`Plan::passes`]: the first, and how many.
+    pub first: usize,
+    pub len: usize,
+    pub times: u32,
+    /// Bytes from the start of the parameters to the word.
+    pub word: usize,
+}
+
 #[derive(Clone, Default)]
 pub struct Plan {
     pub buffers: Vec<BufferSpec>,
+    /// Each is written once; [`Plan::in_order`] has them as they run.
     pub passes: Vec<Pass>,
+    /// In the order of their passes; they do not overlap.
+    pub loops: Vec<Loop>,
 }
 
 impl Plan {
@@ -172,16 +195,56 @@ impl Plan {
         self.buffers.iter().filter(|b| b.role != Role::Instrument).map(BufferSpec::bytes).sum()
     }
 
+    /// How often the pass at `at` of [`Plan::passes`] runs.
+    fn times(&self, at: usize) -> f64 {
+        let holds = |each: &&Loop| (each.first..each.first + each.len).contains(&at);
+        self.loops.iter().find(holds).map_or(1.0, |each| f64::from(each.times))
+    }
+
+    /// What all passes cost, as [`Pass::work`] counts it.
+    pub fn work(&self) -> f64 {
+        self.passes.iter().enumerate().map(|(at, pass)| pass.work() * self.times(at)).sum()
+    }
+
+    /// The pass that runs after `at` others, loops unrolled.
+    pub fn pass(&self, mut at: usize) -> Option<Cow<'_, Pass>> {
+        let mut next = 0;
+        for each in &self.loops {
+            let before = each.first - next;
+            if at < before {
+                break;
+            }
+            at -= before;
+            next = each.first;
+            if at < each.len * each.times as usize {
+                let mut pass = self.passes.get(each.first + at % each.len)?.clone();
+                let word = pass.params.get_mut(each.word..each.word + 4)?;
+                let count: u32 = bytemuck::pod_read_unaligned(word);
+                word.copy_from_slice(&(count + (at / each.len) as u32).to_le_bytes());
+                return Some(Cow::Owned(pass));
+            }
+            at -= each.len * each.times as usize;
+            next += each.len;
+        }
+        self.passes.get(next + at).map(Cow::Borrowed)
+    }
+
+    /// All passes as they run.
+    pub fn in_order(&self) -> impl Iterator<Item = Cow<'_, Pass>> {
+        (0..).map_while(|at| self.pass(at))
+    }
+
     /// Totals by step, in the order in which the steps first run.
     pub fn steps(&self) -> Vec<StepTotal> {
         let mut totals: Vec<StepTotal> = Vec::new();
-        for pass in &self.passes {
+        for (at, pass) in self.passes.iter().enumerate() {
+            let times = self.times(at);
             let at = totals.iter().position(|total| total.step == pass.step).unwrap_or_else(|| {
                 totals.push(StepTotal { step: pass.step, flops: 0.0, bytes: 0.0 });
                 totals.len() - 1
             });
-            totals[at].flops += pass.flops;
-            totals[at].bytes += pass.bytes;
+            totals[at].flops += pass.flops * times;
+            totals[at].bytes += pass.bytes * times;
         }
         totals
     }
@@ -347,6 +410,14 @@ impl Builder {
         });
     }
 
+    /// Runs the passes that `body` adds `times` times; the word of their parameters at this many bytes
+    /// from the start counts up.
+    pub fn repeat(&mut self, times: u32, word: usize, body: impl FnOnce(&mut Self)) {
+        let first = self.plan.passes.len();
+        body(self);
+        self.plan.loops.push(Loop { first, len: self.plan.passes.len() - first, times, word });
+    }
+
     /// # Errors
     /// The first buffer or binding that exceeds the limits.
     pub fn finish(self) -> Result<Plan, Refusal> {
@@ -354,5 +425,31 @@ impl Builder {
             Some(refusal) => Err(refusal),
             None => Ok(self.plan),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::key_norm::KEY_NORM;
+
+    #[test]
+    fn loops_run_their_passes_in_turn_and_count_up() {
+        let mut b = Builder::new(Limits::WEBGPU, Widths::new(4, 4));
+        let id = |count: u32| [0, count];
+        let bindings: Arc<[Binding]> = Arc::new([Binding { buffer: BufferId(0), offset: 0, bytes: 4 }; 2]);
+        let add = |b: &mut Builder, count| b.pass(Step::KeyNorm, &KEY_NORM, &id(count), &bindings, 1, (1.0, 0.0));
+        add(&mut b, 7);
+        for start in [10, 20] {
+            b.repeat(3, 4, |b| {
+                add(b, start);
+                add(b, start + 100);
+            });
+        }
+        add(&mut b, 8);
+        let plan = b.finish().expect("nothing to refuse");
+        let counts: Vec<u32> = plan.in_order().map(|pass| bytemuck::pod_read_unaligned(&pass.params[4..])).collect();
+        assert_eq!(counts, [7, 10, 110, 11, 111, 12, 112, 20, 120, 21, 121, 22, 122, 8]);
+        assert_eq!((plan.passes.len(), plan.work(), plan.steps()[0].flops), (6, 14.0, 14.0));
     }
 }

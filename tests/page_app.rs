@@ -201,7 +201,7 @@ fn an_address_is_a_result() {
             open_view(&browser, &mut window, view, &format!("browser_{name}_{}", view.to_lowercase()));
         }
         // Another seed and back: the address is again the one that was asked for, and gives the same.
-        assert_eq!(query(&browser), format!("?{address}"));
+        assert_eq!(query(&browser), format!("?{address}&view=result"));
         let field = window.centre(Role::SpinButton, "Rounds");
         browser.click(field.0, field.1);
         browser.type_text(&format!("3{ENTER}"));
@@ -211,6 +211,7 @@ fn an_address_is_a_result() {
         let summary = browser.text("summary");
         browser.go(&format!("{}{shared}", site.address()));
         browser.wait_for(&said(&sentence(&summary, if name == "cat" { "k = " } else { "Checksum" })));
+        browser.wait_for(&said("The view Result is open."));
         assert_eq!(query(&browser), shared);
     }
     assert_eq!(browser.console_errors(), Vec::<String>::new());

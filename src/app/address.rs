@@ -1,5 +1,9 @@
-//! The settings in the page's address. The desktop app has none and starts with the defaults.
+//! The settings and the open view in the page's address. The desktop app has none and starts with
+//! the defaults.
 
+use super::scene::View;
+#[cfg(target_arch = "wasm32")]
+use crate::semantics::Choice;
 use crate::settings::{Settings, SettingsError};
 
 /// What the address asks for.
@@ -7,14 +11,15 @@ pub struct Told {
     /// The defaults when it cannot be understood.
     pub settings: Settings,
     pub error: Option<SettingsError>,
+    pub view: View,
     /// `check` or `check=1`: the device is to be checked at once.
     pub check: bool,
 }
 
-/// The settings that stand in the address.
+/// What stands in the address.
 pub struct Address {
     #[cfg(target_arch = "wasm32")]
-    held: Settings,
+    held: (Settings, View),
 }
 
 impl Address {
@@ -24,31 +29,44 @@ impl Address {
         #[cfg(target_arch = "wasm32")]
         {
             let query = crate::web::query();
-            let (checks, others): (Vec<&str>, Vec<&str>) =
-                query.split('&').partition(|pair| matches!(*pair, "check" | "check=1"));
+            let mut told = Told { settings: default, error: None, view: View::Buckets, check: false };
             // A length in the address stands behind this one and wins.
-            let (settings, error) = match Settings::from_query(&format!("n={n}&{}", others.join("&"))) {
-                Ok(settings) => (settings, None),
-                Err(error) => (default, Some(error)),
-            };
-            (Self { held: settings.clone() }, Told { settings, error, check: !checks.is_empty() })
+            let mut settings = format!("n={n}");
+            for pair in query.split('&') {
+                match pair.split_once('=').unwrap_or((pair, "")) {
+                    ("check", "" | "1") => told.check = true,
+                    ("view", name) => match View::parse(name) {
+                        Some(view) => told.view = view,
+                        None => told.error = Some(View::unknown(name)),
+                    },
+                    _ => settings = format!("{settings}&{pair}"),
+                }
+            }
+            match Settings::from_query(&settings) {
+                Ok(settings) => told.settings = settings,
+                Err(error) => told.error = Some(error),
+            }
+            (Self { held: (told.settings.clone(), told.view) }, told)
         }
         #[cfg(not(target_arch = "wasm32"))]
-        (Self {}, Told { settings: default, error: None, check: false })
+        (Self {}, Told { settings: default, error: None, view: View::Buckets, check: false })
     }
 
-    /// Follows the settings, once no slider is being dragged. The length always stands in it, since
-    /// the default depends on the adapter.
+    /// Follows the settings and the view, once no slider is being dragged. The length always stands in
+    /// it, since the default depends on the adapter.
     #[cfg(target_arch = "wasm32")]
-    pub fn write(&mut self, settings: &Settings, ctx: &egui::Context) {
-        if self.held != *settings && settings.validate().is_ok() && !ctx.input(|input| input.pointer.any_down()) {
+    pub fn write(&mut self, settings: &Settings, view: View, ctx: &egui::Context) {
+        let changed = self.held.0 != *settings || self.held.1 != view;
+        if changed && settings.validate().is_ok() && !ctx.input(|input| input.pointer.any_down()) {
             let others = Settings { n: Settings::default().n, ..settings.clone() }.to_query();
-            let separator = if others.is_empty() { "" } else { "&" };
-            crate::web::replace_query(&format!("n={}{separator}{others}", settings.n));
-            self.held = settings.clone();
+            let mut pairs = vec![format!("n={}", settings.n)];
+            pairs.extend((!others.is_empty()).then_some(others));
+            pairs.extend((view != View::Buckets).then(|| format!("view={}", view.spelling())));
+            crate::web::replace_query(&pairs.join("&"));
+            self.held = (settings.clone(), view);
         }
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn write(&mut self, _settings: &Settings, _ctx: &egui::Context) {}
+    pub fn write(&mut self, _settings: &Settings, _view: View, _ctx: &egui::Context) {}
 }

@@ -111,8 +111,8 @@ impl App {
             session,
             render_state,
             address,
-            view: View::Buckets,
-            detail: View::Buckets,
+            view: told.view,
+            detail: if told.view == View::Compare { View::Buckets } else { told.view },
             views: Views::default(),
             hovered: None,
             locked: None,
@@ -331,7 +331,7 @@ impl eframe::App for App {
                 }
             }
         }
-        self.address.write(&self.settings, ctx);
+        self.address.write(&self.settings, self.view, ctx);
         self.summarise();
     }
 

@@ -6,7 +6,10 @@ use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
 use crate::presets::Preset;
+use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
+#[cfg(target_arch = "wasm32")]
+use crate::settings::{SettingsError, listed};
 use std::rc::Rc;
 
 /// The views that the strip of steps opens.
@@ -18,6 +21,26 @@ pub enum View {
     Memory,
     Codes,
     Compare,
+}
+
+impl Choice for View {
+    const ALL: &'static [(Self, &'static str)] = &[
+        (Self::Buckets, "buckets"),
+        (Self::Attention, "attention"),
+        (Self::Result, "result"),
+        (Self::Memory, "memory"),
+        (Self::Codes, "codes"),
+        (Self::Compare, "compare"),
+    ];
+}
+
+impl View {
+    /// That an address names no view.
+    #[cfg(target_arch = "wasm32")]
+    pub fn unknown(name: &str) -> SettingsError {
+        let names: Vec<&str> = Self::ALL.iter().map(|(_, name)| *name).collect();
+        SettingsError { key: "view".to_owned(), value: name.to_owned(), allowed: listed(&names) }
+    }
 }
 
 /// What a view needs computed on the device.

@@ -121,12 +121,13 @@ async fn examine(gpu: &Gpu, case: &Case, swap: Swap<'_>, result: &mut CaseResult
     for plan in plans {
         device.prepare(gpu, plan, &problem).await.map_err(words)?;
         oracle.prepare(plan, &problem);
-        for pass in &plan.passes {
+        for pass in plan.in_order() {
+            let pass = &*pass;
             let inputs = oracle.bound(plan, pass);
             let mut want = inputs.clone();
             let twin = swap.filter(|(kernel, _)| named(kernel) == named(pass.kernel)).map_or(pass.kernel.twin, |s| s.1);
             twin(&pass.params, pass.widths, &mut want);
-            let alone = Plan { buffers: plan.buffers.clone(), passes: vec![pass.clone()] };
+            let alone = Plan { buffers: plan.buffers.clone(), passes: vec![pass.clone()], ..Plan::default() };
             gpu.run(&alone, &device, &Progress::default()).await.map_err(words)?;
             let mut got = inputs.clone();
             let allowed = bounds::of(pass, &inputs, &want);
@@ -142,7 +143,8 @@ async fn examine(gpu: &Gpu, case: &Case, swap: Swap<'_>, result: &mut CaseResult
             oracle.store(plan, pass, got);
         }
         // Everything that a plan may write is written: no twin shares an omission with its kernel.
-        for pass in &plan.passes {
+        for pass in plan.in_order() {
+            let pass = &*pass;
             let bound = oracle.bound(plan, pass);
             if let Some((at, _)) = written(pass).find(|(at, _)| left(&bound[*at])) {
                 let name = plan.buffers[pass.bindings[at].buffer.0].name;

@@ -7,6 +7,7 @@ use super::workspace::Workspace;
 use super::{Fault, Gpu};
 use crate::plan::{Pass, Plan, Step};
 use futures_channel::oneshot;
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -59,7 +60,7 @@ pub struct Timing {
 }
 
 struct Dispatch<'a> {
-    pass: &'a Pass,
+    pass: Cow<'a, Pass>,
     first: u32,
     groups: u32,
 }
@@ -77,14 +78,17 @@ impl Gpu {
     /// When a shader is rejected or the device is lost.
     pub async fn run(&self, plan: &Plan, workspace: &Workspace, progress: &Progress) -> Result<Timing, Fault> {
         self.compile(plan).await?;
-        progress.total.set(plan.passes.iter().map(work).sum());
+        progress.total.set(plan.work());
         progress.done.set(0.0);
         let frame = self.frame();
         let mut steps = BTreeMap::new();
         let mut wall = 0.0;
         let (mut pass, mut first) = (0, 0);
-        while pass < plan.passes.len() {
+        loop {
             let (slice, amount) = self.cut(plan, &mut pass, &mut first);
+            if slice.is_empty() {
+                break;
+            }
             progress.step.set(slice.first().map(|dispatch| dispatch.pass.step));
             let begun = Instant::now();
             let timed = self.submit(plan, workspace, &frame, &slice)?;
@@ -112,7 +116,7 @@ impl Gpu {
 
     /// A plan's estimated milliseconds at the pace of the last slices.
     pub fn estimate_ms(&self, plan: &Plan) -> f64 {
-        plan.passes.iter().map(work).sum::<f64>() / self.pace.get()
+        plan.work() / self.pace.get()
     }
 
     fn frame(&self) -> Frame {
@@ -138,23 +142,24 @@ impl Gpu {
         let budget = self.pace.get() * self.slice_ms();
         let mut slice: Vec<Dispatch<'a>> = Vec::new();
         let (mut amount, mut steps) = (0.0, 0);
-        while let Some(current) = plan.passes.get(*pass) {
+        while let Some(current) = plan.pass(*pass) {
             let new_step = slice.last().is_none_or(|last| last.pass.step != current.step);
             if slice.len() == SLOTS || steps + usize::from(new_step) > TIMED || (amount >= budget && !slice.is_empty())
             {
                 break;
             }
-            let per_group = (work(current) / f64::from(current.groups.max(1))).max(1.0);
+            let per_group = (current.work() / f64::from(current.groups.max(1))).max(1.0);
             let fit = ((budget - amount) / per_group).max(1.0).min(f64::from(self.dispatch.get())) as u32;
             let groups = fit.min(current.groups - *first);
-            if groups > 0 {
-                steps += usize::from(new_step);
-                amount += per_group * f64::from(groups);
-                slice.push(Dispatch { pass: current, first: *first, groups });
-            }
+            let begin = *first;
             *first += groups;
             if *first >= current.groups {
                 (*pass, *first) = (*pass + 1, 0);
+            }
+            if groups > 0 {
+                steps += usize::from(new_step);
+                amount += per_group * f64::from(groups);
+                slice.push(Dispatch { pass: current, first: begin, groups });
             }
         }
         (slice, amount)
@@ -191,7 +196,7 @@ impl Gpu {
                 timestamp_writes,
             });
             for dispatch in group {
-                let compiled = self.pipeline(dispatch.pass).ok_or_else(missing)?;
+                let compiled = self.pipeline(&dispatch.pass).ok_or_else(missing)?;
                 let mut entries = vec![wgpu::BindGroupEntry { binding: 0, resource: slot_binding(&frame.uniforms) }];
                 for (binding, number) in dispatch.pass.bindings.iter().zip(1..) {
                     let buffer = workspace.buffer(&plan.buffers[binding.buffer.0]).ok_or_else(missing)?;
@@ -279,11 +284,6 @@ impl Gpu {
     fn slice_ms(&self) -> f64 {
         if self.is_software() { SOFTWARE_SLICE_MS } else { SLICE_MS }
     }
-}
-
-/// What a pass costs, for cutting slices and for the progress bar: operations and bytes alike.
-fn work(pass: &Pass) -> f64 {
-    pass.flops + pass.bytes
 }
 
 fn slot_binding(uniforms: &wgpu::Buffer) -> wgpu::BindingResource<'_> {

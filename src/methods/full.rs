@@ -7,6 +7,7 @@ use crate::problem::Dims;
 use crate::semantics::Semantics;
 use crate::steps::LONGEST_LOOP;
 use crate::steps::materialized_attention::{self, SCORES, SOFTMAX, WEIGHTED_SUM};
+use std::mem::offset_of;
 use std::sync::Arc;
 
 /// How exact attention is computed.
@@ -75,7 +76,6 @@ pub(crate) fn buffers(b: &mut Builder, dims: &Dims, full: &Full) -> FullBuffers 
 pub fn plan(dims: &Dims, full: &Full, limits: Limits) -> Result<Plan, Refusal> {
     let mut b = Builder::new(limits, dims.widths());
     let FullBuffers { q, k, v, key_scale, out, lse, scores } = buffers(&mut b, dims, full);
-    let rows = if full.way == Way::Rowwise { 1 } else { dims.n_q };
     let key_heads = if full.shared_qk { dims.heads } else { dims.k_heads };
     for head in 0..key_heads {
         let (keys, scales) = (b.range(k, head), b.range(key_scale, head));
@@ -87,11 +87,19 @@ pub fn plan(dims: &Dims, full: &Full, limits: Limits) -> Result<Plan, Refusal> {
             online_pass(&mut b, Step::FullAttention, dims, dims.n_kv, &full.semantics, [q, k, v, key_scale, out, lse]);
             continue;
         };
-        let block = if rows == 1 { 1 } else { block_rows(rows, dims.n_kv, limits.binding) };
+        if full.way == Way::Rowwise {
+            let row = b.range(scores, head);
+            let rows = Rows { start: 0, count: 1, base: 0, stride: 1, modulus: dims.n_q };
+            b.repeat(dims.n_q, offset_of!(materialized_attention::Params, row_start), |b| {
+                exact_rows(b, dims, &full.semantics, rows, [q, k, key_scale, row, lse, v, out]);
+            });
+            continue;
+        }
+        let block = block_rows(dims.n_q, dims.n_kv, limits.binding);
         let mut start = 0;
         while start < dims.n_q {
             let here = block.min(dims.n_q - start);
-            let offset = if rows == 1 { 0 } else { u64::from(start) * u64::from(dims.n_kv) };
+            let offset = u64::from(start) * u64::from(dims.n_kv);
             let matrix = b.part(scores, head, offset, u64::from(here) * u64::from(dims.n_kv));
             let rows = Rows { start, count: here, base: 0, stride: 1, modulus: dims.n_q };
             exact_rows(&mut b, dims, &full.semantics, rows, [q, k, key_scale, matrix, lse, v, out]);

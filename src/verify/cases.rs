@@ -177,6 +177,7 @@ async fn lsh_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, St
         let later = Plan {
             buffers: plan.buffers.clone(),
             passes: plan.passes.iter().filter(|pass| pass.step != Step::Hash).cloned().collect(),
+            ..Plan::default()
         };
         workspace = Workspace::default();
         workspace.prepare(gpu, &later, &problem).await.map_err(|fault| fault.to_string())?;
