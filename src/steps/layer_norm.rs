@@ -51,10 +51,9 @@ fn normalize(params: &[u8], _: Widths, buffers: &mut [Data]) {
     let (width, stride) = (p.width as usize, p.row as usize);
     for i in 0..p.rows as usize {
         let (unit, _) = unit(&buffers[0].f()[i * stride..][..width], p.eps);
-        for c in 0..stride {
-            let y = if c < width { unit[c] * buffers[1].f()[c] + buffers[2].f()[c] } else { 0.0 };
-            buffers[3].f_mut()[i * stride + c] = y;
-        }
+        let scaled = unit.iter().zip(buffers[1].f()).zip(buffers[2].f()).map(|((unit, gain), bias)| unit * gain + bias);
+        let row: Vec<f64> = scaled.chain(std::iter::repeat(0.0)).take(stride).collect();
+        buffers[3].f_mut()[i * stride..][..stride].copy_from_slice(&row);
     }
 }
 
