@@ -17,14 +17,6 @@ fn seen_chunk(round: u32, chunk: u32, step: u32) -> vec2u {
   return vec2u(round, at - p.lsh.before);
 }
 
-// The entries (first, end) of the sorted order that a pass walks in the chunk at a step.
-fn entries(chunk: u32, step: u32) -> vec2u {
-  let slot = step * p.lsh.chunk_len;
-  let part = clamp(vec2u(p.lsh.slot_start, p.lsh.slot_start + p.lsh.slot_count), vec2u(slot),
-                   vec2u(slot + p.lsh.chunk_len)) - slot;
-  return min(chunk * p.lsh.chunk_len + part, vec2u(p.lsh.n));
-}
-
 fn allowed(query: u32, key: u32) -> bool {
   return !(((p.lsh.flags & CAUSAL) != 0u && key > query) || ((p.lsh.flags & SELF_EXCLUDE) != 0u && key == query));
 }

@@ -21,6 +21,7 @@ pub mod semantics;
 pub mod settings;
 pub mod steps;
 pub mod text;
+pub mod theory;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod verify;
 #[cfg(target_arch = "wasm32")]

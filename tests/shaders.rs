@@ -164,6 +164,20 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
             }),
         ),
         ("row_terms", in_rust!(row_terms::Params { first_group, n_q, n_kv })),
+        (
+            "chunked_attention_backward",
+            in_rust!(chunked_attention_backward::Params {
+                first_group,
+                round,
+                scale,
+                self_value,
+                lsh,
+                add,
+                pad_0,
+                pad_1,
+                pad_2,
+            }),
+        ),
         ("key_norm_backward", in_rust!(key_norm_backward::Params { first_group, n, flags, eps, add })),
         (
             "full_attention_backward",

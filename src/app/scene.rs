@@ -1,6 +1,7 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
+use crate::lab::theory::{Experiment, Series};
 use crate::lab::{ByRounds, Moved, SeparateKeys};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
@@ -20,6 +21,7 @@ pub enum View {
     Result,
     Memory,
     Codes,
+    Theory,
     Compare,
 }
 
@@ -30,6 +32,7 @@ impl Choice for View {
         (Self::Result, "result"),
         (Self::Memory, "memory"),
         (Self::Codes, "codes"),
+        (Self::Theory, "theory"),
         (Self::Compare, "compare"),
     ];
 }
@@ -84,6 +87,18 @@ pub enum Question {
     SeparateKeys,
     /// In how many rounds pairs are visible.
     ByRounds,
+    /// An experiment that theory speaks about, on points of its own.
+    Experiment {
+        experiment: Experiment,
+        seed: u32,
+    },
+}
+
+impl Question {
+    /// Whether the answer holds whatever the settings are.
+    pub fn stands_alone(&self) -> bool {
+        matches!(self, Self::Experiment { .. })
+    }
 }
 
 #[derive(Clone)]
@@ -100,6 +115,7 @@ pub enum Answer {
     /// `None` where nothing was hashed.
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
+    Series(Rc<Series>),
     /// In words, why there is none.
     Failed(String),
 }

@@ -548,7 +548,8 @@ impl Session {
         }
         let subject = self.shown.as_ref().and_then(Stage::subject);
         if subject != self.answered {
-            self.answers.clear();
+            let holds = |answer: &Answer| !matches!(answer, Answer::Failed(_));
+            self.answers.retain(|(question, answer)| question.stands_alone() && holds(answer));
             self.answered = subject;
         }
     }

@@ -68,6 +68,9 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
         ("materialized_attention", _) => bounds[2] = weighted(&read_params(params), widths, inputs),
         ("row_terms", _) => bounds[4] = backward::row_terms(&read_params(params), widths, inputs),
         ("key_norm_backward", _) => bounds[3] = backward::key_norm(&read_params(params), widths, inputs),
+        ("chunked_attention_backward", entry) => {
+            bounds[7] = backward::chunked(entry, &read_params(params), widths, inputs);
+        }
         ("full_attention_backward", entry) => bounds[5] = backward::full(entry, &read_params(params), widths, inputs),
         ("approximate_weights", _) => bounds[5] = approximate(&read_params(params), widths, inputs, want[5].f()),
         ("effective_weights", _) => bounds[2] = effective(&read_params(params), inputs),

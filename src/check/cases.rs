@@ -277,23 +277,27 @@ fn lsh_cases(all: &mut Cases) {
     );
 }
 
-/// Every wrap with every window, and with them every value of every other rule.
+/// Every wrap with every window, and with them every value of every other rule; `index` is below 27.
+fn rule_of(index: usize) -> Semantics {
+    let (wrap, before, after) = (index % 3, index / 3 % 3, index / 9);
+    Semantics {
+        wrap: [Wrap::None, Wrap::InRound, Wrap::AcrossRounds][wrap],
+        chunks_before: before as u32,
+        chunks_after: after as u32,
+        same_bucket: (wrap + before + after) % 2 == 0,
+        pair_count: index % 5 < 3,
+        pair_count_eps: if wrap == 2 { 1e-9 } else { 0.0 },
+        causal: index % 4 < 2,
+        self_rule: [SelfRule::Include, SelfRule::Value(-1e5), SelfRule::Exclude][(index / 2) % 3],
+        key_norm: [KeyNorm::L2Max, KeyNorm::L2Rms, KeyNorm::None][(index / 3 + index) % 3],
+        key_norm_eps: 1e-3,
+        score_scale: [ScoreScale::InverseSqrtD, ScoreScale::One][index / 5 % 2],
+    }
+}
+
 fn rule_cases(all: &mut Cases) {
     for index in 0..27 {
-        let (wrap, before, after) = (index % 3, index / 3 % 3, index / 9);
-        let semantics = Semantics {
-            wrap: [Wrap::None, Wrap::InRound, Wrap::AcrossRounds][wrap],
-            chunks_before: before as u32,
-            chunks_after: after as u32,
-            same_bucket: (wrap + before + after) % 2 == 0,
-            pair_count: index % 5 < 3,
-            pair_count_eps: if wrap == 2 { 1e-9 } else { 0.0 },
-            causal: index % 4 < 2,
-            self_rule: [SelfRule::Include, SelfRule::Value(-1e5), SelfRule::Exclude][(index / 2) % 3],
-            key_norm: [KeyNorm::L2Max, KeyNorm::L2Rms, KeyNorm::None][(index / 3 + index) % 3],
-            key_norm_eps: 1e-3,
-            score_scale: [ScoreScale::InverseSqrtD, ScoreScale::One][index / 5 % 2],
-        };
+        let semantics = rule_of(index);
         let lsh = Lsh { semantics, ..paper(2, &[4], 9) };
         let dims = square(65, 1, 3, 1);
         let of = window(65, 65);
@@ -306,7 +310,8 @@ fn rule_cases(all: &mut Cases) {
                 measure::weights(&dims, &measured, Weights::Method, 0, rows, None, Limits::WEBGPU)?,
             ])
         };
-        let name = format!("lsh, {:?}, {before} before, {after} after, rules {index}", semantics.wrap);
+        let Semantics { wrap, chunks_before, chunks_after, .. } = semantics;
+        let name = format!("lsh, {wrap:?}, {chunks_before} before, {chunks_after} after, rules {index}");
         all.add(name, dims, Vectors::Normal(2.0), plans());
     }
 }

@@ -2,14 +2,16 @@
 //! the forward pass left (out, its log-sum-exp, the sorted lists) and the gradient by out.
 //!
 //! Passes gather: each number of a gradient is written by one thread. A caller gives the bindings of
-//! a head as [`Head`] and adds [`full_passes`] to its own plan; [`full_plan`] is the plan of all heads
-//! that the check runs.
+//! a head as [`Head`] and adds [`full_passes`] or [`lsh_passes`] to its own plan; [`full_plan`] and
+//! [`lsh_plan`] are the plans of all heads that the check runs.
 
 use super::full::{self, Full, FullBuffers, Way};
-use super::{bytes_of, row_vectors, words};
+use super::lsh::{self, Lsh, LshBuffers};
+use super::{bytes_of, output_buffers, row_vectors, value_buffer, words};
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, Plan, Refusal, Role, Step};
 use crate::problem::Dims;
 use crate::semantics::Semantics;
+use crate::steps::chunked_attention_backward as chunked;
 use crate::steps::full_attention_backward::{self as full_backward, KEYS, QUERIES, VALUES};
 use crate::steps::key_norm_backward::{self, KEY_NORM_BACKWARD};
 use crate::steps::row_terms::{self, ROW_TERMS};
@@ -35,8 +37,8 @@ pub struct Head {
     /// Work space for one head, see [`work_buffers`].
     pub terms: Binding,
     pub du: Binding,
-    /// What comes out: `[n_q, d]`, `[n_kv, d]`, `[n_kv, d_v]`. With shared QK `dk` is `dq`, and `dq`
-    /// the whole gradient, key norm included.
+    /// What comes out: `[n_q, d]`, `[n_kv, d]`, `[n_kv, d_v]`. With shared QK `dk` is the
+    /// binding of `dq`, which becomes the whole gradient, as a query and as a key, key norm included.
     pub dq: Binding,
     pub dk: Binding,
     pub dv: Binding,
@@ -61,6 +63,51 @@ pub fn full_passes(b: &mut Builder, dims: &Dims, rule: &Semantics, head: &Head) 
     sliced(b, STEP, &KEYS, dims, rule, [q, k, v, terms, head.dout, du], false);
     transposed_product(b, STEP, dims, rule, [q, k, head.key_scale, head.lse, head.dout, head.dv], head.add_values);
     key_norm_pass(b, dims, rule, head);
+}
+
+/// The sorted and chunked lists of one head, `[rounds, n]` each.
+#[derive(Clone, Copy, Debug)]
+pub struct LshLists {
+    pub order: Binding,
+    pub chunk_of: Binding,
+    pub buckets: Binding,
+}
+
+/// Adds the backward pass of LSH attention of one head, all rounds: `k` is `q`, `dk` is `dq`. The buckets
+/// are taken as they are: no gradient goes through the hash.
+pub fn lsh_passes(b: &mut Builder, dims: &Dims, lsh: &Lsh, head: &Head, lists: &LshLists) {
+    let dims = Dims { n_kv: dims.n_q, ..*dims };
+    row_terms_pass(b, &dims, head);
+    let Head { q, v, key_scale, lse, dout, terms, du, dq, dv, .. } = *head;
+    let LshLists { order, chunk_of, buckets } = *lists;
+    rounds(b, &dims, lsh, &chunked::QUERIES, [q, v, order, chunk_of, buckets, dout, terms, dq], false);
+    rounds(b, &dims, lsh, &chunked::KEYS, [q, v, order, chunk_of, buckets, dout, terms, du], false);
+    let values = [q, key_scale, order, chunk_of, buckets, dout, lse, dv];
+    rounds(b, &dims, lsh, &chunked::VALUES, values, head.add_values);
+    key_norm_pass(b, &dims, &lsh.semantics, head);
+}
+
+/// One gradient of LSH attention, round by round in parts of the window.
+fn rounds(b: &mut Builder, dims: &Dims, lsh: &Lsh, kernel: &'static Kernel, bindings: [Binding; 8], add: bool) {
+    let bindings: Arc<[Binding]> = Arc::new(bindings);
+    let n = dims.n_q;
+    let iterations = chunked::iterations(b.widths(), lsh.rounds, lsh.geometry(n).steps());
+    let visits = lsh.visits(n) as f64 / f64::from(lsh.rounds);
+    for round in 0..lsh.rounds {
+        for (geometry, share) in lsh.passes(n, iterations) {
+            let params = chunked::Params {
+                first_group: 0,
+                round,
+                scale: lsh.semantics.score_scale.factor(dims.d),
+                self_value: lsh.semantics.self_value(),
+                lsh: geometry,
+                add: u32::from(add || round > 0 || geometry.slot_start > 0),
+                ..chunked::Params::default()
+            };
+            let cost = (pair_flops(kernel, dims) * visits * share, bytes_of(&bindings) * share);
+            b.pass(STEP, kernel, &params, &bindings, n.div_ceil(WORKGROUP), cost);
+        }
+    }
 }
 
 /// Adds `y = P^T x` of exact attention of one head, `P = softmax(q k^T)` under the rule, from its
@@ -141,6 +188,41 @@ fn gradient_buffers(b: &mut Builder, dims: &Dims, shared_qk: bool) -> [BufferId;
     [dq, dk, row_vectors(b, "dv", Role::Tensor, dims.v_heads, dims.n_kv, dims.d_v)]
 }
 
+/// Buffers of a forward pass and of its gradients, by head.
+struct Heads {
+    q: BufferId,
+    k: BufferId,
+    v: BufferId,
+    key_scale: BufferId,
+    out: BufferId,
+    lse: BufferId,
+}
+
+impl Heads {
+    /// Every head, where the gradient by `out` is `out` itself.
+    fn each(&self, b: &mut Builder, dims: &Dims, shared_qk: bool) -> Vec<Head> {
+        let (terms, du) = work_buffers(b, dims);
+        let [dq, dk, dv] = gradient_buffers(b, dims, shared_qk);
+        let mut head = |head: u32| Head {
+            q: b.range(self.q, head),
+            k: b.range(self.k, head),
+            v: b.range(self.v, head),
+            key_scale: b.range(self.key_scale, head),
+            out: b.range(self.out, head),
+            lse: b.range(self.lse, head),
+            dout: b.range(self.out, head),
+            terms: b.range(terms, 0),
+            du: b.range(du, 0),
+            dq: b.range(dq, head),
+            dk: b.range(dk, head),
+            dv: b.range(dv, head),
+            add_keys: head >= dims.k_heads,
+            add_values: head >= dims.v_heads,
+        };
+        (0..dims.heads).map(&mut head).collect()
+    }
+}
+
 /// Plans the gradients of `|out|^2 / 2`, so that the gradient by out is out, after a plan of
 /// [`full::plan`] with an online softmax on the same buffers.
 ///
@@ -150,27 +232,26 @@ pub fn full_plan(dims: &Dims, full: &Full, limits: Limits) -> Result<Plan, Refus
     let mut b = Builder::new(limits, dims.widths());
     let full = Full { way: Way::Online, ..*full };
     let FullBuffers { q, k, v, key_scale, out, lse, .. } = full::buffers(&mut b, dims, &full);
-    let (terms, du) = work_buffers(&mut b, dims);
-    let [dq, dk, dv] = gradient_buffers(&mut b, dims, full.shared_qk);
-    for head in 0..dims.heads {
-        let mut at = |id| b.range(id, head);
-        let head = Head {
-            q: at(q),
-            k: at(k),
-            v: at(v),
-            key_scale: at(key_scale),
-            out: at(out),
-            lse: at(lse),
-            dout: at(out),
-            terms: at(terms),
-            du: at(du),
-            dq: at(dq),
-            dk: at(dk),
-            dv: at(dv),
-            add_keys: head >= dims.k_heads,
-            add_values: head >= dims.v_heads,
-        };
+    for head in (Heads { q, k, v, key_scale, out, lse }).each(&mut b, dims, full.shared_qk) {
         full_passes(&mut b, dims, &full.semantics, &head);
+    }
+    b.finish()
+}
+
+/// The same for LSH attention, after a plan of [`lsh::plan`].
+///
+/// # Errors
+/// The first buffer that the device cannot hold.
+pub fn lsh_plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
+    let dims = Dims { n_kv: dims.n_q, ..*dims };
+    let mut b = Builder::new(limits, dims.widths());
+    let v = value_buffer(&mut b, &dims);
+    let LshBuffers { q, key_scale, buckets, order, chunk_of, lse } = lsh::buffers(&mut b, &dims, lsh);
+    let out = output_buffers(&mut b, &dims).0;
+    let heads = Heads { q, k: q, v, key_scale, out, lse }.each(&mut b, &dims, true);
+    for (at, head) in (0..).zip(&heads) {
+        let [order, chunk_of, buckets] = [order, chunk_of, buckets].map(|id| b.range(id, at));
+        lsh_passes(&mut b, &dims, lsh, head, &LshLists { order, chunk_of, buckets });
     }
     b.finish()
 }

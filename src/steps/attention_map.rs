@@ -26,7 +26,7 @@ pub static PAIRS: Kernel = Kernel {
     entry: "pairs",
     source: include_str!("../../shaders/attention_map.wgsl"),
     params: &[Geometry::WGSL, Params::WGSL],
-    include: visibility::WGSL,
+    include: visibility::WALK_WGSL,
     bindings: &[Access::Read, Access::Read, Access::Read, Access::ReadWrite, Access::ReadWrite, Access::ReadWrite],
     twin,
 };

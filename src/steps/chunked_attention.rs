@@ -21,7 +21,7 @@ pub static ATTEND: Kernel = Kernel {
     entry: "attend",
     source: include_str!("../../shaders/chunked_attention.wgsl"),
     params: &[Geometry::WGSL, Params::WGSL],
-    include: visibility::WGSL,
+    include: visibility::WALK_WGSL,
     bindings: &[
         Access::Read,
         Access::Read,
@@ -52,19 +52,23 @@ pub(crate) fn score(
     }
 }
 
+/// The positions of every chunk of every round, in the sorted order.
+pub(crate) fn members(g: &Geometry, order: &[u32], chunk_of: &[u32]) -> Vec<Vec<u32>> {
+    let mut members = vec![Vec::new(); (g.rounds * g.chunks) as usize];
+    for (at, &position) in (0..).zip(order) {
+        let round = at / g.n;
+        let chunk = chunk_of[(round * g.n + position) as usize];
+        members[(round * g.chunks + chunk) as usize].push(position);
+    }
+    members
+}
+
 /// For each query the log-sum-exp of earlier passes over the round, if they saw anything, and the keys
 /// that it meets in this one, with their scores in float64. Built from the lists of each chunk's
 /// members, not from the sorted order.
 pub(crate) fn walk(p: &Params, widths: Widths, buffers: &[Data], mut row: impl FnMut(u32, Option<f64>, &[(u32, f64)])) {
     let (g, ds) = (p.lsh, widths.d_stride());
-    let mut members = vec![Vec::new(); (g.rounds * g.chunks) as usize];
-    for round in 0..g.rounds {
-        for e in 0..g.n {
-            let position = buffers[3].u()[(round * g.n + e) as usize];
-            let chunk = buffers[4].u()[(round * g.n + position) as usize];
-            members[(round * g.chunks + chunk) as usize].push(position);
-        }
-    }
+    let members = members(&g, buffers[3].u(), buffers[4].u());
     let (q, key_scale, lse) = (buffers[0].f(), buffers[2].f(), buffers[7].f());
     let lists = Lists { geometry: g, chunk_of: buffers[4].u(), buckets: buffers[5].u() };
     let mut met = Vec::new();

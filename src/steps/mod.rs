@@ -7,6 +7,7 @@ pub mod approximate_weights;
 pub mod attention_map;
 pub mod bucket_sort;
 pub mod chunked_attention;
+pub mod chunked_attention_backward;
 pub mod column_sums;
 pub mod combine_rounds;
 pub mod coverage;
@@ -134,6 +135,9 @@ pub const KERNELS: &[&Kernel] = &[
     &full_attention_backward::QUERIES,
     &full_attention_backward::KEYS,
     &full_attention_backward::VALUES,
+    &chunked_attention_backward::QUERIES,
+    &chunked_attention_backward::KEYS,
+    &chunked_attention_backward::VALUES,
     &key_norm_backward::KEY_NORM_BACKWARD,
     &matrix_product::MULTIPLY,
     &column_sums::ADD,

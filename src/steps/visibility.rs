@@ -9,6 +9,10 @@ use crate::semantics::flags;
 /// The WGSL side; it reads `p.lsh` and the bindings `chunk_of` and `buckets` of the including shader.
 pub const WGSL: &str = include_str!("../../shaders/visibility.wgsl");
 
+/// The same with the walk through the sorted order; it also reads the binding `order`.
+pub const WALK_WGSL: &str =
+    concat!(include_str!("../../shaders/visibility.wgsl"), include_str!("../../shaders/sorted_walk.wgsl"));
+
 params! {
     /// The sorted and chunked lists of one head. The last chunk of a round may be short.
     Geometry as "Geometry" {

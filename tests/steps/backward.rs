@@ -4,6 +4,8 @@ use super::{Broken, with};
 use attention_lab::semantics::flags;
 use attention_lab::steps::*;
 
+const HEADS: &str = "lsh backward, four heads, causal";
+
 pub const BROKEN: &[Broken] = &[
     Broken {
         what: "dout . out of the row before",
@@ -91,7 +93,75 @@ pub const BROKEN: &[Broken] = &[
         case: "full backward, causal",
         twin: |p, w, b| key_norm(p, w, b, |p| p.add = 0),
     },
+    Broken {
+        what: "the chunk before is not seen",
+        kernel: &chunked_attention_backward::QUERIES,
+        case: HEADS,
+        twin: |p, w, b| chunked(&chunked_attention_backward::QUERIES, p, w, b, |p| p.lsh.before = 0),
+    },
+    Broken {
+        what: "the self score that is a constant has a gradient",
+        kernel: &chunked_attention_backward::QUERIES,
+        case: HEADS,
+        twin: |p, w, b| chunked(&chunked_attention_backward::QUERIES, p, w, b, |p| p.lsh.flags &= !flags::SELF_VALUE),
+    },
+    Broken {
+        what: "rounds do not add up",
+        kernel: &chunked_attention_backward::QUERIES,
+        case: HEADS,
+        twin: |p, w, b| chunked(&chunked_attention_backward::QUERIES, p, w, b, |p| p.add = 0),
+    },
+    Broken {
+        what: "no ln N",
+        kernel: &chunked_attention_backward::KEYS,
+        case: HEADS,
+        twin: |p, w, b| chunked(&chunked_attention_backward::KEYS, p, w, b, |p| p.lsh.flags &= !flags::PAIR_COUNT),
+    },
+    Broken {
+        what: "a key walks what it would see as a query",
+        kernel: &chunked_attention_backward::KEYS,
+        case: "lsh backward, met more than once, AcrossRounds",
+        twin: |p, w, b| {
+            chunked(&chunked_attention_backward::KEYS, p, w, b, |p| {
+                (p.lsh.before, p.lsh.after) = (p.lsh.after, p.lsh.before);
+            });
+        },
+    },
+    Broken {
+        what: "the last chunk is not seen by the first",
+        kernel: &chunked_attention_backward::KEYS,
+        case: "lsh backward, InRound, 2 before, 0 after, rules 7",
+        twin: |p, w, b| chunked(&chunked_attention_backward::KEYS, p, w, b, |p| p.lsh.flags &= !flags::WRAP_IN_ROUND),
+    },
+    Broken {
+        what: "keys of other buckets count",
+        kernel: &chunked_attention_backward::VALUES,
+        case: HEADS,
+        twin: |p, w, b| chunked(&chunked_attention_backward::VALUES, p, w, b, |p| p.lsh.flags &= !flags::SAME_BUCKET),
+    },
+    Broken {
+        what: "earlier queries count",
+        kernel: &chunked_attention_backward::VALUES,
+        case: HEADS,
+        twin: |p, w, b| chunked(&chunked_attention_backward::VALUES, p, w, b, |p| p.lsh.flags &= !flags::CAUSAL),
+    },
+    Broken {
+        what: "only the last part of the window counts",
+        kernel: &chunked_attention_backward::VALUES,
+        case: "lsh backward, long chunks of wide rows",
+        twin: |p, w, b| chunked(&chunked_attention_backward::VALUES, p, w, b, |p| p.add = 0),
+    },
 ];
+
+fn chunked(
+    kernel: &Kernel,
+    params: &[u8],
+    widths: Widths,
+    buffers: &mut [Data],
+    change: fn(&mut chunked_attention_backward::Params),
+) {
+    (kernel.twin)(&with(params, change), widths, buffers);
+}
 
 fn full_backward(
     kernel: &Kernel,

@@ -2,6 +2,7 @@
 
 pub mod attention;
 pub mod buckets;
+pub mod chart;
 pub mod codes;
 pub mod colour;
 pub mod compare;
@@ -11,6 +12,7 @@ pub mod format;
 pub mod layout;
 pub mod memory;
 pub mod result;
+pub mod theory;
 pub mod ticks;
 pub mod tokens;
 

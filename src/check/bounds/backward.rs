@@ -1,8 +1,8 @@
 //! Bounds of the gradients of attention.
 
-use super::{Data, EXP_ENDS, FLUSHED, SECOND_ORDER, U, gamma, score_off};
+use super::{Data, EXP_ENDS, FLUSHED, SECOND_ORDER, U, counted_off, gamma, score_off};
 use crate::steps::pair_gradient::{Addend, Of, Pair, Rows};
-use crate::steps::{Widths, full_attention_backward, key_norm_backward, row_terms};
+use crate::steps::{Widths, chunked_attention_backward, full_attention_backward, key_norm_backward, row_terms};
 
 /// A copy, a sum of products, a copy.
 pub(super) fn row_terms(p: &row_terms::Params, widths: Widths, inputs: &[Data]) -> Vec<f64> {
@@ -37,6 +37,22 @@ pub(super) fn full(entry: &str, p: &full_attention_backward::Params, widths: Wid
     let rows = full_attention_backward::rows(of, p, widths, inputs);
     let mut sums = GradientBound::new(&rows, of, inputs[5].f(), p.add);
     full_attention_backward::walk(of, p, &rows, |pair| sums.add(&pair, sums.score_off(&pair, p.scale)));
+    sums.finish()
+}
+
+pub(super) fn chunked(
+    entry: &str,
+    p: &chunked_attention_backward::Params,
+    widths: Widths,
+    inputs: &[Data],
+) -> Vec<f64> {
+    let of = side(entry);
+    let rows = chunked_attention_backward::rows(of, p, widths, inputs);
+    let mut sums = GradientBound::new(&rows, of, inputs[7].f(), p.add);
+    chunked_attention_backward::walk(of, p, &rows, inputs, |lists, pair| {
+        let off = sums.score_off(&pair, p.scale);
+        sums.add(&pair, counted_off(lists, pair.query, pair.key, off, pair.score));
+    });
     sums.finish()
 }
 

@@ -1,0 +1,79 @@
+//! The view of theory and measurement on a software adapter, as pictures in `target/screenshots` and as
+//! assertions on what it says.
+#![cfg(not(target_arch = "wasm32"))]
+
+use attention_lab::app::App;
+use attention_lab::app::scene::{Command, View};
+use attention_lab::gpu::device;
+use attention_lab::settings::Settings;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+fn open(size: [f32; 2], theme: egui::Theme, settings: Settings, view: View) -> Harness<'static, App> {
+    let mut setup = egui_kittest::wgpu::default_wgpu_setup();
+    if let egui_wgpu::WgpuSetup::CreateNew(new) = &mut setup {
+        new.device_descriptor = Arc::new(device::descriptor);
+    }
+    let builder = Harness::builder().with_size(size).with_theme(theme).wgpu_setup(setup);
+    let mut app = builder.build_eframe(move |cc| App::with(cc, Some(settings), None));
+    settle(&mut app);
+    app.state_mut().obey(Command::Open(view));
+    settle(&mut app);
+    app
+}
+
+fn settle(app: &mut Harness<'_, App>) {
+    app.run_steps(3);
+    while app.state().is_busy() {
+        app.step();
+    }
+    app.run();
+}
+
+fn sees(app: &Harness<'_, App>, words: &str) {
+    assert!(app.query_all_by_label_contains(words).next().is_some(), "\"{words}\" is not on the screen");
+}
+
+fn screenshot(app: &mut Harness<'_, App>, name: &str) {
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
+    std::fs::create_dir_all(&folder).expect("the folder of screenshots");
+    app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
+}
+
+/// The view on the pages that it must fit, in both themes.
+fn pictures(app: &mut Harness<'_, App>, name: &str) {
+    for (size, page) in [([1280.0, 800.0], "wide"), ([390.0, 844.0], "phone")] {
+        for theme in [egui::Theme::Dark, egui::Theme::Light] {
+            app.set_size(size.into());
+            app.ctx.set_theme(theme);
+            settle(app);
+            screenshot(app, &format!("{name}_{page}_{theme:?}").to_lowercase());
+        }
+    }
+}
+
+#[test]
+fn experiments_beside_their_theory() {
+    let settings = Settings { n: 256, d: 16, ..Settings::default() };
+    let mut app = open([1280.0, 800.0], egui::Theme::Dark, settings.clone(), View::Theory);
+    sees(&app, "Who shares a bucket?");
+    sees(&app, "cos 0.95");
+    assert!(app.query_by_label_contains("being measured").is_none(), "something was never measured");
+    pictures(&mut app, "theory");
+    // What stands alone is not measured again when the settings change.
+    app.state_mut().set(Settings { rounds: 2, ..settings });
+    app.run_steps(3);
+    while app.state().is_busy() {
+        assert!(app.query_by_label_contains("being measured").is_none(), "measured again");
+        app.step();
+    }
+    app.set_size(egui::vec2(1280.0, 2600.0));
+    app.run();
+    app.get_by_label("Numbers").click();
+    settle(&mut app);
+    sees(&app, "2 buckets, theory");
+    screenshot(&mut app, "theory_numbers");
+}
