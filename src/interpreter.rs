@@ -64,6 +64,17 @@ impl Workspace {
         }
     }
 
+    /// Overwrites the beginning of a range, in place of a step that would write it.
+    pub fn write(&mut self, name: &str, range: u32, new: &Data) {
+        let Some((spec, held)) = self.buffers.get_mut(name) else { return };
+        let start = (u64::from(range) * spec.stride() / 4) as usize;
+        match (held, new) {
+            (Data::F(held), Data::F(new)) => held[start..start + new.len()].copy_from_slice(new),
+            (Data::U(held), Data::U(new)) => held[start..start + new.len()].copy_from_slice(new),
+            _ => {}
+        }
+    }
+
     /// The used words of one range.
     pub fn read(&self, name: &str, range: u32) -> Option<Data> {
         let (spec, data) = self.buffers.get(name)?;

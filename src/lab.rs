@@ -4,6 +4,7 @@
 mod by_rounds;
 mod last_token;
 mod separate_keys;
+pub mod stack;
 pub mod theory;
 
 use crate::gpu::run::{Progress, Timing};

@@ -13,6 +13,7 @@ pub enum Stream {
     Codes = 7,
     Noise = 8,
     KeyProjection = 9,
+    Weights = 20,
 }
 
 /// 64 uniform bits for a counter (splitmix64's finaliser over a mixed key).

@@ -104,6 +104,7 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
         Question::LastToken => Answer::LastToken(Rc::new(run.moved(gpu, progress).await?)),
         Question::SeparateKeys => Answer::SeparateKeys(run.separate_keys(gpu, progress).await?.map(Rc::new)),
         Question::ByRounds => Answer::ByRounds(run.by_rounds(gpu, progress).await?.map(Rc::new)),
+        Question::Layers(stacked) => Answer::Layers(Rc::new(run.layers(gpu, stacked, progress).await?)),
         Question::Experiment { experiment, seed } => {
             Answer::Series(Rc::new(experiment.run(gpu, seed, progress).await?))
         }

@@ -25,7 +25,7 @@ use session::{Again, Session, Stands};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use views::{attention, buckets, codes, compare, memory, result, theory};
+use views::{attention, buckets, codes, compare, layers, memory, result, theory};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -70,6 +70,7 @@ struct Views {
     memory: memory::State,
     codes: codes::State,
     theory: theory::State,
+    layers: layers::State,
     compare: compare::State,
 }
 
@@ -96,6 +97,9 @@ impl App {
         let (address, told) = Address::read(n);
         let notice = told.error.map(|error| worded(Text::BadAddress, &error));
         let settings = settings.unwrap_or(told.settings);
+        // A stack of layers has a view of its own; its attention is the method.
+        let view = if settings.reversible { View::Layers } else { told.view };
+        let settings = Settings { reversible: false, ..settings };
         let session = gpu.ok_or_else(|| Text::NoDevice.get().to_owned()).map(|gpu| {
             let mut session = Session::new(gpu, settings.clone(), &cc.egui_ctx);
             if let Some(picture) = picture {
@@ -112,8 +116,8 @@ impl App {
             session,
             render_state,
             address,
-            view: told.view,
-            detail: if told.view == View::Compare { View::Buckets } else { told.view },
+            view,
+            detail: if view == View::Compare { View::Buckets } else { view },
             views: Views::default(),
             hovered: None,
             locked: None,

@@ -1,6 +1,7 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
+use crate::lab::stack::{Passage, Stacked};
 use crate::lab::theory::{Experiment, Series};
 use crate::lab::{ByRounds, Moved, SeparateKeys};
 use crate::methods::measure::{Weights, Window};
@@ -22,6 +23,7 @@ pub enum View {
     Memory,
     Codes,
     Theory,
+    Layers,
     Compare,
 }
 
@@ -33,6 +35,7 @@ impl Choice for View {
         (Self::Memory, "memory"),
         (Self::Codes, "codes"),
         (Self::Theory, "theory"),
+        (Self::Layers, "layers"),
         (Self::Compare, "compare"),
     ];
 }
@@ -87,6 +90,8 @@ pub enum Question {
     SeparateKeys,
     /// In how many rounds pairs are visible.
     ByRounds,
+    /// A stack of layers, forward and back.
+    Layers(Stacked),
     /// An experiment that theory speaks about, on points of its own.
     Experiment {
         experiment: Experiment,
@@ -115,6 +120,7 @@ pub enum Answer {
     /// `None` where nothing was hashed.
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
+    Layers(Rc<Passage>),
     Series(Rc<Series>),
     /// In words, why there is none.
     Failed(String),

@@ -52,8 +52,8 @@ pub fn view_of(step: Step) -> View {
         | Step::FeedForward
         | Step::LayerBackward
         | Step::Store
-        | Step::Loss
-        | Step::Measure => View::Compare,
+        | Step::Loss => View::Layers,
+        Step::Measure => View::Compare,
     }
 }
 

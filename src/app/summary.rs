@@ -28,6 +28,7 @@ pub fn view_name(view: View) -> Text {
         View::Memory => Text::ViewMemory,
         View::Codes => Text::ViewCodes,
         View::Theory => Text::ViewTheory,
+        View::Layers => Text::ViewLayers,
         View::Compare => Text::TabCompare,
     }
 }

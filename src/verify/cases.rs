@@ -27,6 +27,7 @@ pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<(Worst, Sk
         "lsh" => lsh_case(gpu, case, tensors).await.map(|worst| (worst, Vec::new())),
         "full" => full_case(gpu, case, tensors).await.map(|worst| (worst, Vec::new())),
         "linformer" => linformer_case(gpu, case, tensors).await.map(|worst| (worst, Vec::new())),
+        "reversible" => super::reversible::run(gpu, case, tensors).await.map(|worst| (worst, Vec::new())),
         "real" => real_case(gpu, case, tensors).await.map(|worst| (worst, vec!["sv", "cum"])),
         other => Err(format!("the group \"{other}\" is not known")),
     }
