@@ -3,6 +3,7 @@
 
 mod by_rounds;
 mod last_token;
+pub mod rank;
 mod separate_keys;
 pub mod stack;
 pub mod theory;
@@ -39,6 +40,8 @@ pub enum LabError {
     /// The device cannot hold it; nothing was allocated.
     Refused(Refusal),
     Fault(Fault),
+    /// A computation beside the device; a sentence.
+    Failed(String),
 }
 
 impl fmt::Display for LabError {
@@ -46,6 +49,7 @@ impl fmt::Display for LabError {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Fault(fault) => fault.fmt(f),
+            Self::Failed(why) => f.write_str(why),
         }
     }
 }
@@ -266,7 +270,7 @@ impl Run {
             }
             Measured::Lsh(lsh) => {
                 let window = Window::whole(dims.n_q, dims.n_q);
-                let plan = measure::pairs(&dims, &lsh, 0, window, gpu.limits)?;
+                let plan = measure::pairs(&dims, &lsh, 0..dims.heads, window, gpu.limits)?;
                 self.ask(gpu, &plan, progress).await?;
                 for head in 0..dims.heads {
                     let sum = |rows: Vec<u32>| rows.into_iter().map(u64::from).sum::<u64>();
@@ -301,7 +305,7 @@ impl Run {
         let (width, height) = window.pixels();
         let values = match self.measured.clone() {
             Measured::Lsh(lsh) => {
-                let plan = measure::pairs(self.dims(), &lsh, head, window, gpu.limits)?;
+                let plan = measure::pairs(self.dims(), &lsh, head..head + 1, window, gpu.limits)?;
                 self.ask(gpu, &plan, progress).await?;
                 self.workspace.read_u32(gpu, "pair map", 0).await?.into_iter().map(|count| count as f32).collect()
             }

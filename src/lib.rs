@@ -1,3 +1,4 @@
+pub mod algebra;
 pub mod app;
 pub mod check;
 #[cfg(not(target_arch = "wasm32"))]
@@ -19,6 +20,7 @@ pub mod problem;
 pub mod random;
 pub mod semantics;
 pub mod settings;
+pub mod spectrum;
 pub mod steps;
 pub mod text;
 pub mod theory;

@@ -13,7 +13,10 @@ pub enum Stream {
     Codes = 7,
     Noise = 8,
     KeyProjection = 9,
-    Weights = 20,
+    BaselineQueries = 20,
+    BaselineKeys = 21,
+    RangeFinder = 22,
+    Weights = 30,
 }
 
 /// 64 uniform bits for a counter (splitmix64's finaliser over a mixed key).

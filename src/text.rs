@@ -672,6 +672,10 @@ texts! {
     CompareSmaller => "{0} holds {1} of the memory of full attention as it was computed here ({2}), at n = {3}.",
     CompareMatrix => "With its n × n matrix in memory full attention would hold {0}, by its plan.",
     CompareSoftware => "{0} computes on the CPU: times say little about a GPU.",
+    // --- low rank ---
+    NoSingularValues => "the matrix has no singular values: it holds a number that is not finite, or they do not settle; lower the sharpness",
+    NoThread => "no thread could be started for the linear algebra ({0}); close other programs and try again",
+    NoWorker => "the linear algebra failed in its web worker ({0}); reload the page",
     // --- theory view ---
     TheoryTitle => "Theory and measurement",
     TheoryCaption => "Lines come from formulas alone, dots from random points that were just hashed on this device, whatever the settings are. Draw again and see how far chance moves the dots, and that the lines stay.",

@@ -208,8 +208,9 @@ fn map_counts_are_the_pairs_computed() {
         let dims = dims(n, 2, 6, 1);
         let problem = problem(dims);
         let method = lsh::plan(&dims, &lsh, LIMITS).expect("a plan");
-        let whole = measure::pairs(&dims, &lsh, 1, Window::whole(n, n), LIMITS).expect("a plan");
-        let workspace = on_gpu(&gpu, &[&method, &whole], &problem);
+        let whole = |heads| measure::pairs(&dims, &lsh, heads, Window::whole(n, n), LIMITS).expect("a plan");
+        let workspace = on_gpu(&gpu, &[&method, &whole(0..2)], &problem);
+        let second = on_gpu(&gpu, &[&method, &whole(1..2)], &problem);
         let read = |name, head| block_on(&gpu, workspace.read_u32(&gpu, name, head)).expect("read");
         let sum = |words: &[u32]| words.iter().map(|word| u64::from(*word)).sum::<u64>();
         for head in 0..2 {
@@ -230,7 +231,9 @@ fn map_counts_are_the_pairs_computed() {
                 for (i, j) in &pairs {
                     pixels[(i * height / n * width + j * width / n) as usize] += 1;
                 }
-                assert_eq!(read("pair map", 0), pixels, "{lsh:?}");
+                let map = block_on(&gpu, second.read_u32(&gpu, "pair map", 0)).expect("read");
+                assert_eq!(map, pixels, "{lsh:?}");
+                assert!(read("pair map", 0).iter().zip(&map).all(|(both, one)| both >= one), "both heads");
                 assert_eq!(sum(&pixels), sum(&rows));
             }
         }

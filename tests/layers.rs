@@ -84,12 +84,12 @@ impl Twin<'_> {
             plan = without_hash(plan);
         }
         for (head, ids) in (0..).zip(buckets) {
-            workspace.write(BUCKETS, head, ids);
+            workspace.write_u32(BUCKETS, head, ids.u());
         }
         if let Some((name, range, at, by)) = nudge {
             let mut values = workspace.read(name, range).expect(name);
             values.f_mut()[at] += by;
-            workspace.write(name, range, &values);
+            workspace.write(name, range, values.f());
         }
         workspace.run(&plan, self.problem);
         workspace
@@ -107,11 +107,8 @@ impl Twin<'_> {
         let heads = self.problem.dims.heads;
         let buckets: Vec<Data> = (0..heads).filter_map(|head| workspace.read(BUCKETS, head)).collect();
         let outputs = workspace.read(self.streams()[0], 0).expect("outputs");
-        let pairs: Vec<_> = if self.stored {
-            vec![(STREAM, GRADIENT)]
-        } else {
-            STREAMS.into_iter().zip(GRADIENTS).collect()
-        };
+        let pairs: Vec<_> =
+            if self.stored { vec![(STREAM, GRADIENT)] } else { STREAMS.into_iter().zip(GRADIENTS).collect() };
         workspace.run(&loss_gradient(layer, 1.0, &pairs, LIMITS).expect("a plan"), self.problem);
         let back = if self.stored { layer.residual_backward(LIMITS) } else { layer.backward(false, LIMITS) };
         workspace.run(&back.expect("a plan"), self.problem);
@@ -136,9 +133,8 @@ impl Twin<'_> {
                     let word = attention_lab::random::below(5, Stream::Noise, tag << 8 | pick, rows * width);
                     let at = (word / width * row + word % width) as usize;
                     let step = 1e-5;
-                    let [more, less] = [step, -step].map(|by| {
-                        self.loss(&self.forward(&buckets, Some((name, range, at, by))))
-                    });
+                    let [more, less] =
+                        [step, -step].map(|by| self.loss(&self.forward(&buckets, Some((name, range, at, by)))));
                     let slope = (more - less) / (2.0 * step);
                     let off = (slope - held.f()[at]).abs();
                     assert!(off < 1e-6 * (size + slope.abs()), "{name} {range} {at}: {slope}, {}", held.f()[at]);

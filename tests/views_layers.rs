@@ -46,10 +46,9 @@ const QUERY: &str = "input=clusters&method=reversible&n=256&d=16&rounds=2&layers
 /// The address of a reversible stack opens the view; the layers run when asked, and play.
 #[test]
 fn layers_run_play_and_are_measured() {
-    for (size, theme, name) in [
-        ([1280.0, 800.0], egui::Theme::Dark, "wide"),
-        ([390.0, 844.0], egui::Theme::Light, "phone"),
-    ] {
+    for (size, theme, name) in
+        [([1280.0, 800.0], egui::Theme::Dark, "wide"), ([390.0, 844.0], egui::Theme::Light, "phone")]
+    {
         let mut app = open(size, theme, QUERY);
         sees(&app, "Reversible layers");
         // High, so that everything stands on the screen.

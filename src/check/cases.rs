@@ -106,7 +106,7 @@ fn measured(dims: Dims, method: &Measured, limits: Limits) -> Result<Vec<Plan>, 
     let columns = Some((of.col_start, of.col_count, of.col_count.div_ceil(3)));
     let mut plans = vec![crate::lab::plan(&dims, method, limits)?, measure::figures(&dims, method, sample, limits)?];
     if let Measured::Lsh(lsh) = method {
-        plans.push(measure::pairs(&dims, lsh, head, of, limits)?);
+        plans.push(measure::pairs(&dims, lsh, 0..dims.heads, of, limits)?);
     }
     let rows = Sample::even(of.row_start, of.row_count);
     plans.push(measure::weights(&dims, method, Weights::Effective, head, rows, columns, limits)?);
@@ -214,7 +214,7 @@ fn long_cases(all: &mut Cases) {
         let plans = lsh::plan(&dims, &lsh, Limits::WEBGPU).and_then(|plan| {
             let first = plan.passes.iter().position(|pass| pass.step == Step::Combine).map_or(0, |at| at + 1);
             let passes = plan.passes.iter().take(first).cloned().collect();
-            Ok(vec![Plan { passes, ..plan }, measure::pairs(&dims, &lsh, 0, window(300, 300), Limits::WEBGPU)?])
+            Ok(vec![Plan { passes, ..plan }, measure::pairs(&dims, &lsh, 0..1, window(300, 300), Limits::WEBGPU)?])
         });
         all.add(format!("lsh, long windows {name}"), dims, normal, plans);
     }
@@ -306,7 +306,7 @@ fn rule_cases(all: &mut Cases) {
             let rows = Sample::golden(65, 20);
             Ok(vec![
                 lsh::plan(&dims, &lsh, Limits::WEBGPU)?,
-                measure::pairs(&dims, &lsh, 0, of, Limits::WEBGPU)?,
+                measure::pairs(&dims, &lsh, 0..1, of, Limits::WEBGPU)?,
                 measure::weights(&dims, &measured, Weights::Method, 0, rows, None, Limits::WEBGPU)?,
             ])
         };

@@ -4,6 +4,9 @@
 //! They read the buffers that a method's plan left behind, by name, and add buffers with the role
 //! of an instrument, which are not counted as the method's memory.
 
+mod sample;
+mod window;
+
 use super::full::{self, Full, Rows, Way, block_params, weighted_sum_passes};
 use super::linformer::{self, Linformer, slice_columns};
 use super::lsh::{self, Lsh};
@@ -15,70 +18,15 @@ use crate::steps::materialized_attention::{self, SCORES, SOFTMAX};
 use crate::steps::{
     WORKGROUP, approximate_weights, attention_map, coverage, effective_weights, map_pixels, top_attention, top_keys,
 };
+pub use sample::{ALL_QUERIES_UP_TO, SAMPLED_QUERIES, Sample};
+use std::ops::Range;
 use std::sync::Arc;
+pub use window::{MAP_ROWS, Window};
 
 /// Strongest keys of exact attention that recall asks for.
 pub const RECALL_KEYS: u32 = 32;
-/// Up to this length every query is measured, above it [`SAMPLED_QUERIES`].
-pub const ALL_QUERIES_UP_TO: u32 = 1024;
-pub const SAMPLED_QUERIES: u32 = 256;
-/// Most rows of a map of weights.
-pub const MAP_ROWS: u32 = 512;
 /// Bytes of the block of rows that the instruments work in.
 const BLOCK_BYTES: u64 = 32 << 20;
-
-/// Distinct queries spread evenly over `[base, base + modulus)`: query `r` is
-/// `base + (r * stride) % modulus`. The stride is prime to the modulus and near the golden section,
-/// so that a sample does not fall into step with the columns of a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    pub count: u32,
-    pub base: u32,
-    pub stride: u32,
-    pub modulus: u32,
-}
-
-impl Sample {
-    /// Every query of a window, in order.
-    pub fn all(base: u32, modulus: u32) -> Self {
-        Self { count: modulus, base, stride: 1, modulus }
-    }
-
-    /// Golden-section samples of `n` queries; all of them when there are no more than `count`.
-    pub fn golden(n: u32, count: u32) -> Self {
-        if n <= count {
-            return Self::all(0, n);
-        }
-        let mut stride = (f64::from(n) * 0.618_033_988_75) as u32;
-        while gcd(stride, n) != 1 {
-            stride += 1;
-        }
-        Self { count, base: 0, stride, modulus: n }
-    }
-
-    /// Evenly spaced rows of a window, at most [`MAP_ROWS`], in order.
-    pub fn even(base: u32, modulus: u32) -> Self {
-        let stride = modulus.div_ceil(MAP_ROWS);
-        Self { count: modulus.div_ceil(stride), base, stride, modulus }
-    }
-
-    /// The sample of the figures of quality.
-    pub fn for_figures(n: u32) -> Self {
-        Self::golden(n, if n <= ALL_QUERIES_UP_TO { n } else { SAMPLED_QUERIES })
-    }
-
-    pub fn query(&self, row: u32) -> u32 {
-        self.base + (row * self.stride) % self.modulus
-    }
-
-    fn rows(&self, start: u32, count: u32) -> Rows {
-        Rows { start, count, base: self.base, stride: self.stride, modulus: self.modulus }
-    }
-}
-
-fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
 
 /// The method whose result is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,54 +49,6 @@ impl Measured {
 
 /// `softmax(Q K^T / sqrt d) V` with the input's own keys.
 pub const PLAIN: Full = Full { way: Way::Materialized, shared_qk: false, semantics: Semantics::PLAIN };
-
-/// A window of the n x n matrix: rows are queries, columns keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Window {
-    pub row_start: u32,
-    pub row_count: u32,
-    pub col_start: u32,
-    pub col_count: u32,
-}
-
-impl Window {
-    pub fn whole(rows: u32, cols: u32) -> Self {
-        Self { row_start: 0, row_count: rows, col_start: 0, col_count: cols }
-    }
-
-    /// Pixels `(width, height)` of its map of pairs: one a pair, at most [`MAP_ROWS`] a side.
-    pub fn pixels(&self) -> (u32, u32) {
-        (self.col_count.min(MAP_ROWS), self.row_count.min(MAP_ROWS))
-    }
-
-    /// Pairs of each pixel for which `sees(query, key)` holds. The rule changes on the diagonal only,
-    /// so elsewhere one pair speaks for its pixel.
-    pub fn counts(&self, sees: impl Fn(u32, u32) -> bool) -> Vec<f32> {
-        let (width, height) = self.pixels();
-        let edge = |start: u32, count: u32, pixels: u32, at: u32| {
-            start + (u64::from(at) * u64::from(count)).div_ceil(u64::from(pixels)) as u32
-        };
-        let mut counts = Vec::with_capacity((width * height) as usize);
-        for y in 0..height {
-            let rows =
-                edge(self.row_start, self.row_count, height, y)..edge(self.row_start, self.row_count, height, y + 1);
-            for x in 0..width {
-                let cols =
-                    edge(self.col_start, self.col_count, width, x)..edge(self.col_start, self.col_count, width, x + 1);
-                let on_diagonal = rows.start < cols.end && cols.start < rows.end;
-                let count = if on_diagonal {
-                    rows.clone().map(|i| cols.clone().filter(|j| sees(i, *j)).count()).sum()
-                } else if sees(rows.start, cols.start) {
-                    rows.len() * cols.len()
-                } else {
-                    0
-                };
-                counts.push(count as f32);
-            }
-        }
-        counts
-    }
-}
 
 /// The plan of instruments. What the method's plan made before is found by name and keeps its role;
 /// whatever else they need, keys and key scales too, goes when they go.
@@ -421,28 +321,26 @@ fn effective_rows(block: &mut Block<'_>, rows: Rows, head: u32, linformer: &Linf
     }
 }
 
-/// Plans the map of computed pairs of one head over a window (`pair map`, `[height, width]` counts)
-/// and, of all heads over the whole matrix, distinct pairs and visits of each query (`row pairs`,
-/// `row visits`).
+/// Plans, of these heads, the map of computed pairs over a window (`pair map`, `[height, width]` counts,
+/// the heads added up) and, over the whole matrix, distinct pairs and visits of each query (`row
+/// pairs`, `row visits`).
 ///
 /// # Errors
 /// The first buffer that the device cannot hold.
-pub fn pairs(dims: &Dims, lsh: &Lsh, head: u32, window: Window, limits: Limits) -> Result<Plan, Refusal> {
+pub fn pairs(dims: &Dims, lsh: &Lsh, heads: Range<u32>, window: Window, limits: Limits) -> Result<Plan, Refusal> {
     let mut b = Builder::new(limits, dims.widths());
     let shared = lsh::buffers(&mut b, dims, lsh);
     let (width, height) = window.pixels();
     let rows = words(&mut b, "row pairs", Kind::U32, Role::Instrument, dims.heads, &[dims.n_q]);
     let visits = words(&mut b, "row visits", Kind::U32, Role::Instrument, dims.heads, &[dims.n_q]);
-    // The last range takes the counts of the heads that are not shown.
-    let map = words(&mut b, "pair map", Kind::U32, Role::Instrument, 2, &[height, width]);
+    let map = words(&mut b, "pair map", Kind::U32, Role::Instrument, 1, &[height, width]);
     for id in [rows, visits, map] {
         b.zeroed(id);
     }
     let tiles = dims.n_q.div_ceil(WORKGROUP);
-    for each in 0..dims.heads {
-        let [order, chunk_of, buckets, rows, visits] =
-            [shared.order, shared.chunk_of, shared.buckets, rows, visits].map(|id| b.range(id, each));
-        let map = b.range(map, u32::from(each != head));
+    for head in heads {
+        let [order, chunk_of, buckets, rows, visits, map] =
+            [shared.order, shared.chunk_of, shared.buckets, rows, visits, map].map(|id| b.range(id, head));
         let bindings: Arc<[Binding]> = Arc::new([order, chunk_of, buckets, rows, visits, map]);
         // A slot asks every earlier step of every round whether its pair was met.
         for (geometry, share) in lsh.passes(dims.n_q, 2 + lsh.rounds * (2 + lsh.geometry(dims.n_q).steps())) {

@@ -2,9 +2,11 @@
 
 use super::compare::Worst;
 use super::manifest::{Case, Tensors};
+use super::spectral;
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Fault, Gpu};
+use crate::lab::rank::Head;
 use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::{self, Linformer};
 use crate::methods::lsh::{self, Lsh};
@@ -15,26 +17,24 @@ use crate::settings::MAX_N;
 use crate::steps::random_rotation_hash::MAX_FACTORS;
 use serde_json::Value;
 
-/// Arrays of a group that are compared elsewhere or not built yet.
-pub type Skipped = Vec<&'static str>;
-
 /// Runs a case of a group that is built.
 ///
 /// # Errors
 /// A sentence when the case does not make sense or the device fails.
-pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<(Worst, Skipped), String> {
+pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
     match case.group.as_str() {
-        "lsh" => lsh_case(gpu, case, tensors).await.map(|worst| (worst, Vec::new())),
-        "full" => full_case(gpu, case, tensors).await.map(|worst| (worst, Vec::new())),
-        "linformer" => linformer_case(gpu, case, tensors).await.map(|worst| (worst, Vec::new())),
-        "reversible" => super::reversible::run(gpu, case, tensors).await.map(|worst| (worst, Vec::new())),
-        "real" => real_case(gpu, case, tensors).await.map(|worst| (worst, vec!["sv", "cum"])),
+        "lsh" => lsh_case(gpu, case, tensors).await,
+        "full" => full_case(gpu, case, tensors).await,
+        "linformer" => linformer_case(gpu, case, tensors).await,
+        "real" => real_case(gpu, case, tensors).await,
+        "reversible" => super::reversible::run(gpu, case, tensors).await,
+        "spectrum" => spectral::case(gpu, case, tensors).await,
         other => Err(format!("the group \"{other}\" is not known")),
     }
 }
 
 /// Scale, key norm, self rule and causal mask of a case.
-fn semantics(case: &Case) -> Result<Semantics, String> {
+pub(super) fn semantics(case: &Case) -> Result<Semantics, String> {
     let norm = case.word("key_norm")?;
     let eps = case.number("key_norm_eps")?;
     let key_norm = match norm {
@@ -342,5 +342,7 @@ async fn real_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, S
         worst.floats("out", &picked, want, tolerance, d as usize, &|_| false)
     })
     .await?;
+    let heads: Vec<Head> = shown.iter().map(|head| Head::of(&problem, *head)).collect();
+    spectral::compare(gpu, case, tensors, &heads, &[shown.len() as u32, n], &mut worst).await?;
     Ok(worst)
 }

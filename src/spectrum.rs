@@ -1,0 +1,134 @@
+//! The spectrum of an attention matrix P = softmax(QK^T / sqrt d): how low its rank is, as Linformer's
+//! section 3 and Figure 1 ask.
+
+use crate::algebra::{Matrix, Svd};
+
+/// How the singular values were found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Way {
+    /// From P itself, all of them.
+    Exact,
+    /// The leading ones from products of P with thin blocks (Halko, Martinsson and Tropp 2011).
+    Randomised {
+        /// A bound on the spectral norm of what the basis leaves out, which fails once in 10^10 (their equation 4.3).
+        left_out: f64,
+    },
+}
+
+/// Singular values of P, n x n, and the vectors that belong to them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spectrum {
+    pub n: u32,
+    pub way: Way,
+    pub svd: Svd,
+    /// The squared Frobenius norm of P, from its entries: the sum of the squares of all n values.
+    pub energy: f64,
+}
+
+/// A number that is known between two ends, which are equal when it is known exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Between {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Spectrum {
+    /// From P itself, row by row.
+    pub fn exact(p: &Matrix, svd: Svd) -> Self {
+        Self { n: p.rows as u32, way: Way::Exact, svd, energy: squares(&p.entries) }
+    }
+
+    /// Values that were computed: n, or the leading ones.
+    pub fn known(&self) -> u32 {
+        self.svd.values.len() as u32
+    }
+
+    fn is_whole(&self) -> bool {
+        self.known() >= self.n
+    }
+
+    /// Sums of the first 1, 2, ... values.
+    fn running(&self) -> Vec<f64> {
+        running(self.svd.values.iter().map(|value| f64::from(*value)))
+    }
+
+    /// Most that the values that were not computed add up to: of `m` of them only the sum of squares R^2 is known,
+    /// so at most sqrt(m) R, and at least nothing.
+    fn rest(&self) -> f64 {
+        let missing = f64::from(self.n.saturating_sub(self.known()));
+        (missing * self.energy_after(self.known())).sqrt()
+    }
+
+    /// Linformer's Figure 1: the sum of the first 1, 2, ... values over the sum of all.
+    pub fn cumulative(&self) -> Vec<Between> {
+        let (running, rest) = (self.running(), self.rest());
+        let known = running.last().copied().unwrap_or_default();
+        let share = |sum: f64, rest: f64| if known + rest > 0.0 { sum / (known + rest) } else { 1.0 };
+        running.into_iter().map(|sum| Between { low: share(sum, rest), high: share(sum, 0.0) }).collect()
+    }
+
+    /// The same with the squares of the values: the share of the squared Frobenius norm of P.
+    pub fn cumulative_energy(&self) -> Vec<f64> {
+        let sums = running(self.svd.values.iter().map(|value| f64::from(*value).powi(2)));
+        let total = if self.is_whole() { sums.last().copied().unwrap_or_default() } else { self.energy };
+        sums.into_iter().map(|sum| if total > 0.0 { (sum / total).min(1.0) } else { 1.0 }).collect()
+    }
+
+    /// The squared Frobenius distance of P from its best approximation of rank r (Eckart and Young 1936): the sum
+    /// of the squares of all later values.
+    pub fn energy_after(&self, r: u32) -> f64 {
+        let later: f64 = self.svd.values.iter().skip(r as usize).map(|value| f64::from(*value).powi(2)).sum();
+        if self.is_whole() {
+            return later;
+        }
+        let known = squares(&self.svd.values);
+        (self.energy - known).max(0.0) + later
+    }
+
+    /// `norm(P - P_r) / norm(P)` in the Frobenius norm, of the best approximation of rank r.
+    pub fn error(&self, r: u32) -> f64 {
+        if self.energy > 0.0 { (self.energy_after(r) / self.energy).sqrt() } else { 0.0 }
+    }
+
+    /// Means of P_r, the sum of the first r parts, over `pixels x pixels` equal pixels, row by row.
+    pub fn reconstruction(&self, r: u32, pixels: u32) -> Vec<f32> {
+        let size = pixels as usize;
+        let mut means = vec![0.0; size * size];
+        for part in 0..r.min(self.known()) as usize {
+            let left = pooled(self.svd.left.row(part), pixels);
+            let right = pooled(self.svd.right.row(part), pixels);
+            for (row, u) in means.chunks_exact_mut(size).zip(left) {
+                row.iter_mut().zip(&right).for_each(|(mean, v)| *mean += u * v);
+            }
+        }
+        means
+    }
+}
+
+/// Where a share is reached first, counted from 1; `None` when it is not.
+pub fn rank_of(shares: impl IntoIterator<Item = f64>, share: f64) -> Option<u32> {
+    // A share that is reached but for rounding is reached.
+    shares.into_iter().position(|here| here >= share - 1e-12).map(|at| at as u32 + 1)
+}
+
+/// Means over `pixels` equal pieces of a list; a piece's edges are rounded to whole entries.
+pub fn pooled(list: &[f32], pixels: u32) -> Vec<f32> {
+    let (n, pixels) = (list.len(), pixels as usize);
+    let piece = |at: usize| &list[at * n / pixels..(at + 1) * n / pixels];
+    (0..pixels).map(|at| piece(at).iter().sum::<f32>() / piece(at).len().max(1) as f32).collect()
+}
+
+/// Sum of squares.
+pub fn squares(list: &[f32]) -> f64 {
+    list.iter().map(|x| f64::from(*x).powi(2)).sum()
+}
+
+fn running(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sum = 0.0;
+    values
+        .map(|value| {
+            sum += value;
+            sum
+        })
+        .collect()
+}

@@ -1,0 +1,17 @@
+// Linear algebra that would stop the page for seconds. The program's side is src/algebra/apart.rs.
+
+import start, { orthonormal_of, svd_of } from "./attention_lab.js";
+
+const functions = { orthonormal_of, svd_of };
+const ready = start();
+
+/** Answers {call, matrix, rows, cols} with the floats of the result, or with the words of what went wrong. */
+self.onmessage = async ({ data: { call, matrix, rows, cols } }) => {
+  try {
+    await ready;
+    const { buffer } = functions[call](new Float32Array(matrix), rows, cols);
+    self.postMessage(buffer, [buffer]);
+  } catch (error) {
+    self.postMessage(String(error.message ?? error));
+  }
+};
