@@ -272,7 +272,8 @@ impl App {
         let answer = |question: Question| -> Option<Answer> { session.answer(question) };
         let Some(scene) = session.scene(&answer).map(|scene| self.dressed(scene)) else { return };
         // Memory, Theory, Layers and Compare are about all heads together; the round belongs to the view of buckets.
-        if scene.settings.heads > 1 && !matches!(self.view, View::Memory | View::Theory | View::Layers | View::Compare) {
+        if scene.settings.heads > 1 && !matches!(self.view, View::Memory | View::Theory | View::Layers | View::Compare)
+        {
             commands.extend(head_selector(ui, &scene).map(Command::ShowHead));
         }
         ScrollArea::vertical().id_salt(("view", self.view)).auto_shrink(false).show(ui, |ui| {

@@ -47,12 +47,9 @@ pub fn view_of(step: Step) -> View {
         | Step::AttentionBackward => View::Attention,
         Step::Combine | Step::WeightedSum => View::Result,
         Step::ProjectKeys | Step::ProjectValues => View::Memory,
-        Step::LayerNorm
-        | Step::Project
-        | Step::FeedForward
-        | Step::LayerBackward
-        | Step::Store
-        | Step::Loss => View::Layers,
+        Step::LayerNorm | Step::Project | Step::FeedForward | Step::LayerBackward | Step::Store | Step::Loss => {
+            View::Layers
+        }
         Step::Measure => View::Compare,
     }
 }

@@ -7,7 +7,7 @@ use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Gpu, yield_now};
 use crate::methods::full::{self, Full, Way};
-use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::random::{Stream, normal};
 use crate::semantics::Semantics;
 use crate::spectrum::Spectrum;
@@ -55,6 +55,7 @@ impl Head {
             v,
             rotations: Rotations::Seeded(0),
             projections: Projections::Mean,
+            named: Named::new(),
         }
     }
 }

@@ -10,9 +10,7 @@ use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Fault, Gpu};
 use crate::methods::measure::Measured;
-use crate::methods::stack::{
-    Attention, BUCKETS, Branches, GRADIENT, GRADIENTS, Layer, STREAM, STREAMS, loss_gradient,
-};
+use crate::methods::stack::{Attention, BUCKETS, Branches, GRADIENT, GRADIENTS, Layer, STREAM, STREAMS, loss_gradient};
 use crate::plan::Plan;
 use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::random::{Stream, normal};
@@ -523,8 +521,7 @@ impl<'a> Walk<'a> {
     /// Gives everything back that is the layer's own.
     fn leave(&mut self, at: usize) {
         let parameters: BTreeSet<_> = self.stack.layer.parameters().iter().map(|parameter| parameter.name).collect();
-        let gradients: BTreeSet<_> =
-            self.stack.layer.parameters().iter().map(|parameter| parameter.gradient).collect();
+        let gradients: BTreeSet<_> = self.stack.layer.parameters().iter().map(|parameter| parameter.gradient).collect();
         if !self.way.swap {
             self.work.hand_over(&mut self.parameters[at], |name| parameters.contains(name));
             self.work.hand_over(&mut self.gradients[at], |name| gradients.contains(name));

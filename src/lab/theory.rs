@@ -189,7 +189,15 @@ fn paper(rounds: u32, buckets: u32, chunk_len: u32) -> Lsh {
 fn problem(q: Vec<f32>, seed: u32) -> Problem {
     let dims = Dims { n_q: POINTS, n_kv: POINTS, heads: 1, k_heads: 1, v_heads: 1, d: WIDTH, d_v: 4 };
     let v = vec![0.0; (POINTS * dims.d_v) as usize];
-    Problem { dims, k: q.clone(), q, v, rotations: Rotations::Seeded(seed), projections: Projections::Mean, named: Named::new() }
+    Problem {
+        dims,
+        k: q.clone(),
+        q,
+        v,
+        rotations: Rotations::Seeded(seed),
+        projections: Projections::Mean,
+        named: Named::new(),
+    }
 }
 
 /// Unit vectors in pairs at a given cosine: point `2 p + 1` is the partner of `2 p`.

@@ -93,7 +93,8 @@ pub const GRADIENT: &str = "dx";
 
 impl Layer {
     pub fn parameters(&self) -> Vec<Parameter> {
-        let one = |name, gradient, ranges, rows, width, inputs| Parameter { name, gradient, ranges, rows, width, inputs };
+        let one =
+            |name, gradient, ranges, rows, width, inputs| Parameter { name, gradient, ranges, rows, width, inputs };
         let w = self.width;
         match &self.branches {
             Branches::Linear => vec![

@@ -37,7 +37,8 @@ pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, Str
     let [x1, x2] = ["x1", "x2"].map(|name| tensors.floats(name, &streams));
     let (x1, x2) = (x1?, x2?);
     let stack = Stack { layer, parameters, inputs: [x1.to_vec(), x2.to_vec()], seed: 0 };
-    let outputs = case.tolerance("y and gradients")?.ok_or("the manifest gives no tolerance for \"y and gradients\"")?;
+    let outputs =
+        case.tolerance("y and gradients")?.ok_or("the manifest gives no tolerance for \"y and gradients\"")?;
     let rebuilt = case.tolerance("rebuilt inputs")?.ok_or("the manifest gives no tolerance for \"rebuilt inputs\"")?;
     let width = d as usize;
     let mut worst = Worst::default();

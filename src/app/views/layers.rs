@@ -183,5 +183,9 @@ fn errors(ui: &mut Ui, reversible: &Passage) {
     let name = Text::LayersReversible.get().to_owned();
     chart.show(ui, &[Trace { name, colour: COLOURS[0], line: Vec::new(), dashed: false, dots }]);
     let rows = grouped(u64::from(COMPARED_ROWS));
-    ui.label(RichText::new(fill(Text::LayersErrorWords, &[&written(reversible.reconstruction_error()), &rows])).small().weak());
+    ui.label(
+        RichText::new(fill(Text::LayersErrorWords, &[&written(reversible.reconstruction_error()), &rows]))
+            .small()
+            .weak(),
+    );
 }

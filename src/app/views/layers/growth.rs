@@ -28,12 +28,11 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, swept: &mut Option<Settings>, comman
     let swapped = ask(scene, Stacked { way: Way { swap: true, ..Way::default() }, ..own }, commands);
     let resident = ask(scene, own, commands);
     let chunks = series(&CHUNKS, |chunks| ask(scene, Stacked { chunks, layers: 1, ..own }, commands));
-    let stored = series(&DEPTHS, |layers| ask(scene, Stacked { layers, way: Way { stored: true, ..Way::default() }, ..own }, commands));
+    let stored = series(&DEPTHS, |layers| {
+        ask(scene, Stacked { layers, way: Way { stored: true, ..Way::default() }, ..own }, commands)
+    });
     let reversible = series(&DEPTHS, |layers| ask(scene, Stacked { layers, ..own }, commands));
-    let depth = [
-        trace(Text::LayersReversible, 0, reversible),
-        trace(Text::LayersStored, 1, stored),
-    ];
+    let depth = [trace(Text::LayersReversible, 0, reversible), trace(Text::LayersStored, 1, stored)];
     let chunks = [trace(Text::LayersReversible, 0, chunks)];
     let charts = [
         ("layer bytes", Text::LayersGrowth, Text::LayersDepth, &DEPTHS, &depth[..]),
