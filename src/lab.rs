@@ -8,6 +8,7 @@ mod projection;
 pub mod rank;
 mod separate_keys;
 pub mod speed;
+pub mod stack;
 mod theorem;
 pub mod theory;
 

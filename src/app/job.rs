@@ -114,6 +114,7 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
         Question::FittedErrors { start, steps } => {
             Answer::FittedErrors(run.fitted_errors(gpu, start, steps, progress).await?)
         }
+        Question::Layers(stacked) => Answer::Layers(Rc::new(run.layers(gpu, stacked, progress).await?)),
         Question::Experiment { experiment, seed } => {
             Answer::Series(Rc::new(experiment.run(gpu, seed, progress).await?))
         }

@@ -25,7 +25,7 @@ use session::{Again, Session, Stands};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use views::{attention, buckets, codes, compare, memory, projection, rank, result, tables, theory};
+use views::{attention, buckets, codes, compare, layers, memory, projection, rank, result, tables, theory};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -73,6 +73,7 @@ struct Views {
     theory: theory::State,
     rank: rank::State,
     tables: tables::State,
+    layers: layers::State,
     compare: compare::State,
 }
 
@@ -99,6 +100,9 @@ impl App {
         let (address, told) = Address::read(n);
         let notice = told.error.map(|error| worded(Text::BadAddress, &error));
         let settings = settings.unwrap_or(told.settings);
+        // A stack of layers has a view of its own; its attention is the method.
+        let view = if settings.reversible { View::Layers } else { told.view };
+        let settings = Settings { reversible: false, ..settings };
         let session = gpu.ok_or_else(|| Text::NoDevice.get().to_owned()).map(|gpu| {
             let mut session = Session::new(gpu, settings.clone(), &cc.egui_ctx);
             if let Some(picture) = picture {
@@ -115,8 +119,8 @@ impl App {
             session,
             render_state,
             address,
-            view: told.view,
-            detail: if told.view == View::Compare { View::Buckets } else { told.view },
+            view,
+            detail: if view == View::Compare { View::Buckets } else { view },
             views: Views::default(),
             hovered: None,
             locked: None,

@@ -4,6 +4,7 @@ use crate::inputs::Input;
 use crate::lab::rank::LowRank;
 use crate::lab::rank::trained::Layer;
 use crate::lab::speed::{Savings, Speed};
+use crate::lab::stack::{Passage, Stacked};
 use crate::lab::theory::{Experiment, Series};
 use crate::lab::{ByRounds, Errors, Fitted, Matrix, Moved, SeparateKeys, Start, TheoremErrors, Untrained};
 use crate::methods::measure::{Weights, Window};
@@ -30,6 +31,7 @@ pub enum View {
     Theory,
     Rank,
     Tables,
+    Layers,
     Compare,
 }
 
@@ -44,6 +46,7 @@ impl Choice for View {
         (Self::Theory, "theory"),
         (Self::Rank, "rank"),
         (Self::Tables, "tables"),
+        (Self::Layers, "layers"),
         (Self::Compare, "compare"),
     ];
 }
@@ -138,6 +141,8 @@ pub enum Question {
         start: Start,
         steps: u32,
     },
+    /// A stack of layers, forward and back.
+    Layers(Stacked),
     /// An experiment that theory speaks about, on points of its own.
     Experiment {
         experiment: Experiment,
@@ -179,6 +184,7 @@ pub enum Answer {
     Untrained(Rc<Untrained>),
     Fit(Rc<Fitted>),
     FittedErrors(Errors),
+    Layers(Rc<Passage>),
     Series(Rc<Series>),
     LowRank(Rc<LowRank>),
     Trained(Rc<Vec<Layer>>),

@@ -31,6 +31,7 @@ pub fn view_name(view: View) -> Text {
         View::Theory => Text::ViewTheory,
         View::Rank => Text::ViewRank,
         View::Tables => Text::ViewTables,
+        View::Layers => Text::ViewLayers,
         View::Compare => Text::TabCompare,
     }
 }

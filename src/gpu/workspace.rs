@@ -39,6 +39,16 @@ impl Workspace {
         self.buffers.get(name).map_or(0, |(_, allocation)| allocation.size())
     }
 
+    /// Bytes of all buffers held.
+    pub fn held(&self) -> u64 {
+        self.buffers.values().map(|(_, allocation)| allocation.size()).sum()
+    }
+
+    /// Hands buffers over to another workspace, those whose name is picked.
+    pub fn hand_over(&mut self, to: &mut Self, picked: impl Fn(&str) -> bool) {
+        to.buffers.extend(self.buffers.extract_if(|name, _| picked(name)));
+    }
+
     /// Gives the instruments' buffers back.
     pub fn drop_instruments(&mut self) {
         self.buffers.retain(|_, (spec, _)| spec.role != crate::plan::Role::Instrument);

@@ -10,7 +10,7 @@ use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Gpu, yield_now};
 use crate::methods::full::{self, Full, Way};
-use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::random::{Stream, normal};
 use crate::semantics::Semantics;
 use crate::spectrum::{Spectrum, pooled};
@@ -63,6 +63,7 @@ impl Head {
             v,
             rotations: Rotations::Seeded(0),
             projections: Projections::Mean,
+            named: Named::new(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::methods::full::{Full, Way};
 use crate::methods::linformer::Linformer;
 use crate::methods::measure::Measured;
 use crate::plan::{BufferSpec, Role};
-use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::random::Stream;
 use crate::semantics::{ScoreScale, Semantics, Wrap};
 use crate::tables::{LINFORMER_3, LINFORMER_K, Saved, Sizes};
@@ -133,6 +133,7 @@ async fn isotropic(dims: Dims) -> Problem {
         v: values(Stream::Codes, dims.v_heads * dims.n_kv, dims.d_v).await,
         rotations: Rotations::Seeded(1),
         projections: Projections::Mean,
+        named: Named::new(),
     }
 }
 

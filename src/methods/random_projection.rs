@@ -1,7 +1,7 @@
 //! The matrix of the proof of Linformer's theorem 1: `P R^T R V`, P being the exact softmax and R a random
 //! projection. It needs all of P and saves nothing: it is measured, not used.
 
-use super::product::{Matrix, Product, product_passes};
+use super::dense::{Matrix, Product, product_passes};
 use super::{key_buffer, key_norm_pass, online_pass, output_buffers, query_buffer, row_vectors, value_buffer, words};
 use crate::plan::{Builder, Kind, Limits, Plan, Refusal, Role, Step};
 use crate::problem::{Dims, Fill, Source};

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod contender;
 pub mod drawn;
 pub mod format;
+pub mod layers;
 pub mod layout;
 pub mod memory;
 pub mod projection;
