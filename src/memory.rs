@@ -187,7 +187,11 @@ pub fn formula(settings: &Settings, dims: &Dims, method: Method) -> Option<Vec<T
         }
         Method::Linformer => {
             let k = u64::from(settings.projected_len());
-            let matrices = if settings.projection == Projection::Mean { 1 } else { 2 };
+            let (shared_ef, projection_heads) = settings.projection_sharing();
+            let matrices = match settings.projection {
+                Projection::Max => 0,
+                _ => u64::from(projection_heads) * if shared_ef { 1 } else { 2 },
+            };
             vec![
                 (Part::ProjectedScores, heads * n * k),
                 (Part::Projections, matrices * k * n),

@@ -361,9 +361,16 @@ fn every_view_opens_in_both_themes_and_sizes() {
     ] {
         app.set_size(size.into());
         app.ctx.set_theme(theme);
-        for view in
-            [View::Buckets, View::Attention, View::Result, View::Memory, View::Codes, View::Theory, View::Compare]
-        {
+        for view in [
+            View::Buckets,
+            View::Attention,
+            View::Result,
+            View::Memory,
+            View::Codes,
+            View::Projection,
+            View::Theory,
+            View::Compare,
+        ] {
             app.state_mut().obey(Command::Open(view));
             app.step();
             settle(&mut app);

@@ -25,7 +25,8 @@ const WIDE: (u32, u32) = (1280, 800);
 const NARROW: (u32, u32) = (390, 844);
 /// The key, in WebDriver's code.
 const ENTER: &str = "\u{E007}";
-const VIEWS: [&str; 8] = ["Buckets", "Attention", "Result", "Memory", "Codes", "Theory", "Rank", "Compare"];
+const VIEWS: [&str; 9] =
+    ["Buckets", "Attention", "Result", "Memory", "Codes", "Projection", "Theory", "Rank", "Compare"];
 const PHOTOGRAPH: &str = "The input, coloured by bucket";
 
 /// Nothing runs, and the summary says all of these.

@@ -105,6 +105,12 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
         Question::LastToken => Answer::LastToken(Rc::new(run.moved(gpu, progress).await?)),
         Question::SeparateKeys => Answer::SeparateKeys(run.separate_keys(gpu, progress).await?.map(Rc::new)),
         Question::ByRounds => Answer::ByRounds(run.by_rounds(gpu, progress).await?.map(Rc::new)),
+        Question::Matrix { source, head } => Answer::Matrix(run.matrix(source, head).map(Rc::new)),
+        Question::Untrained { head, k, .. } => Answer::Untrained(Rc::new(run.untrained(gpu, head, k, progress).await?)),
+        Question::Fit { start, until } => Answer::Fit(Rc::new(run.fit(gpu, start, until, progress).await?)),
+        Question::FittedErrors { start, steps } => {
+            Answer::FittedErrors(run.fitted_errors(gpu, start, steps, progress).await?)
+        }
         Question::Experiment { experiment, seed } => {
             Answer::Series(Rc::new(experiment.run(gpu, seed, progress).await?))
         }

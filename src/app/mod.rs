@@ -25,7 +25,7 @@ use session::{Again, Session, Stands};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use views::{attention, buckets, codes, compare, memory, rank, result, theory};
+use views::{attention, buckets, codes, compare, memory, projection, rank, result, theory};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -69,6 +69,7 @@ struct Views {
     result: result::State,
     memory: memory::State,
     codes: codes::State,
+    projection: projection::State,
     theory: theory::State,
     rank: rank::State,
     compare: compare::State,

@@ -4,11 +4,12 @@ use crate::inputs::Input;
 use crate::lab::rank::LowRank;
 use crate::lab::rank::trained::Layer;
 use crate::lab::theory::{Experiment, Series};
-use crate::lab::{ByRounds, Moved, SeparateKeys};
+use crate::lab::{ByRounds, Errors, Fitted, Matrix, Moved, SeparateKeys, Start, Untrained};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
 use crate::presets::Preset;
+use crate::problem::Source;
 use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
 #[cfg(target_arch = "wasm32")]
@@ -23,6 +24,7 @@ pub enum View {
     Result,
     Memory,
     Codes,
+    Projection,
     Theory,
     Rank,
     Compare,
@@ -35,6 +37,7 @@ impl Choice for View {
         (Self::Result, "result"),
         (Self::Memory, "memory"),
         (Self::Codes, "codes"),
+        (Self::Projection, "projection"),
         (Self::Theory, "theory"),
         (Self::Rank, "rank"),
         (Self::Compare, "compare"),
@@ -98,6 +101,27 @@ pub enum Question {
     },
     /// The low rank of every head of the trained model.
     Trained,
+    /// E or F of a head.
+    Matrix {
+        source: Source,
+        head: u32,
+    },
+    /// Errors of the untrained projections with k rows; another attempt is another question.
+    Untrained {
+        head: u32,
+        k: u32,
+        attempt: u32,
+    },
+    /// Goes on with a fit of E and F until it has made so many steps.
+    Fit {
+        start: Start,
+        until: u32,
+    },
+    /// The errors after a fit of so many steps.
+    FittedErrors {
+        start: Start,
+        steps: u32,
+    },
     /// An experiment that theory speaks about, on points of its own.
     Experiment {
         experiment: Experiment,
@@ -106,6 +130,11 @@ pub enum Question {
 }
 
 impl Question {
+    /// Whether the answer to another question is of no use once this one is answered.
+    pub fn supersedes(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Fit { .. }, Self::Fit { .. }))
+    }
+
     /// Whether the answer holds whatever the settings are.
     pub fn stands_alone(&self) -> bool {
         matches!(self, Self::Experiment { .. })
@@ -126,6 +155,11 @@ pub enum Answer {
     /// `None` where nothing was hashed.
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
+    /// `None` where there is none.
+    Matrix(Option<Rc<Matrix>>),
+    Untrained(Rc<Untrained>),
+    Fit(Rc<Fitted>),
+    FittedErrors(Errors),
     Series(Rc<Series>),
     LowRank(Rc<LowRank>),
     Trained(Rc<Vec<Layer>>),

@@ -6,7 +6,7 @@ use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
 use super::stage::family;
 use super::views::ticks::grouped;
-use super::views::{attention, buckets, codes, compare, format, memory, rank, result, theory};
+use super::views::{attention, buckets, codes, compare, format, memory, projection, rank, result, theory};
 use super::{App, controls, files, open, strip, summary, worded};
 use crate::gpu::Fault;
 use crate::gpu::run::Clock;
@@ -128,6 +128,7 @@ impl App {
                 (View::Result, Text::ViewResult, Text::ViewResultHelp),
                 (View::Memory, Text::ViewMemory, Text::ViewMemoryHelp),
                 (View::Codes, Text::ViewCodes, Text::ViewCodesHelp),
+                (View::Projection, Text::ViewProjection, Text::ViewProjectionHelp),
                 (View::Theory, Text::ViewTheory, Text::ViewTheoryHelp),
                 (View::Rank, Text::ViewRank, Text::ViewRankHelp),
             ] {
@@ -283,6 +284,7 @@ impl App {
                 View::Result => result::show(ui, &scene, &mut self.views.result, commands),
                 View::Memory => memory::show(ui, &scene, &mut self.views.memory, commands),
                 View::Codes => codes::show(ui, &scene, &mut self.views.codes, commands),
+                View::Projection => projection::show(ui, &scene, &mut self.views.projection, commands),
                 View::Theory => theory::show(ui, &scene, &mut self.views.theory, commands),
                 View::Rank => rank::show(ui, &scene, &mut self.views.rank, commands),
                 View::Compare => compare::show(ui, &scene, &mut self.views.compare, commands),

@@ -27,6 +27,7 @@ pub fn view_name(view: View) -> Text {
         View::Result => Text::ViewResult,
         View::Memory => Text::ViewMemory,
         View::Codes => Text::ViewCodes,
+        View::Projection => Text::ViewProjection,
         View::Theory => Text::ViewTheory,
         View::Rank => Text::ViewRank,
         View::Compare => Text::TabCompare,

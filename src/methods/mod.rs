@@ -2,6 +2,7 @@
 //! function from sizes and rules to a [`Plan`](crate::plan::Plan).
 
 pub mod attention_backward;
+pub mod fit;
 pub mod full;
 pub mod linformer;
 pub mod lsh;

@@ -11,6 +11,7 @@ pub mod drawn;
 pub mod format;
 pub mod layout;
 pub mod memory;
+pub mod projection;
 pub mod rank;
 pub mod result;
 pub mod theory;
