@@ -17,8 +17,7 @@ fn key_norm(@builtin(workgroup_id) group: vec3u,
   if ((p.flags & (KEY_NORM_MAX | KEY_NORM_RMS)) != 0u) {
     var length = max(sqrt(square), p.eps);
     if ((p.flags & KEY_NORM_RMS) != 0u) { length = sqrt(square + f32(p.d) * p.eps); }
-    // A key of length 0 has no direction.
-    scale = select(0.0, 1.0 / length, length > 0.0);
+    scale = select(0.0, 1.0 / length, length > SHORTEST);
   }
   key_scale[i] = scale;
 }

@@ -1,5 +1,7 @@
 pub mod algebra;
 pub mod app;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod bench;
 pub mod check;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cli;

@@ -107,6 +107,9 @@ impl Fill {
 impl Problem {
     /// Appends rows of a matrix, each padded with zeros to a multiple of four floats.
     ///
+    /// Subnormal numbers of q, k and v count as 0: a device may flush them, and would then hash otherwise
+    /// than one that does not.
+    ///
     /// Rows of Q, K, V are positions of one head; of the rotations columns of R, all rounds of a
     /// head in order; of E and F positions.
     pub fn rows(&self, fill: Fill, head: u32, rows: Range<u32>, out: &mut Vec<f32>) {
@@ -115,7 +118,7 @@ impl Problem {
         let mut plain = |values: &[f32], per_head: u32, width: usize| {
             for row in rows.clone() {
                 let start = (head as usize * per_head as usize + row as usize) * width;
-                out.extend_from_slice(&values[start..start + width]);
+                out.extend(values[start..start + width].iter().map(|x| if x.is_subnormal() { 0.0 } else { *x }));
                 pad(out, width);
             }
         };

@@ -2,6 +2,7 @@
 
 mod backward;
 mod dense;
+mod extreme;
 
 use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::Linformer;
@@ -34,6 +35,10 @@ pub enum Vectors {
     Repeated(u32),
     /// Lengths spread evenly in their logarithm from 10^-3 to 10^4.
     AllLengths,
+    /// Every row of this length.
+    Length(f32),
+    /// Rows of this length, in turn along one direction and against it.
+    Opposite(f32),
 }
 
 impl Case {
@@ -60,9 +65,20 @@ impl Case {
                 let exponent = uniform(8, Stream::Points, row.into()) * 7.0 - 3.0;
                 noise(tensor, row * d + c) / (d as f32).sqrt() * libm::pow(10.0, exponent) as f32
             }
+            Vectors::Length(length) => direction(tensor, row * d, d, c) * length,
+            Vectors::Opposite(length) => {
+                let sign = if row.is_multiple_of(2) { 1.0 } else { -1.0 };
+                direction(0, 0, d, c) * length * sign
+            }
         };
         (0..rows).flat_map(|row| (0..d).map(move |c| (row, c))).map(|(row, c)| entry(row, c)).collect()
     }
+}
+
+/// One entry of a random row of length 1, whose numbers begin at `first`.
+fn direction(tensor: u64, first: u32, d: u32, c: u32) -> f32 {
+    let square = |c: u32| noise(tensor, first + c).powi(2);
+    noise(tensor, first + c) / (0..d).map(square).sum::<f32>().sqrt()
 }
 
 fn noise(tensor: u64, index: u32) -> f32 {
@@ -182,6 +198,7 @@ pub fn cases() -> Vec<Case> {
     all.full("full, more workgroups than one dispatch has", tall, Vectors::Normal(1.0), rule, Limits::WEBGPU);
     long_cases(&mut all);
     dense::add(&mut all);
+    extreme::add(&mut all);
     all.0
 }
 

@@ -2,12 +2,17 @@
 //! no settings.
 
 use super::Failure;
+use crate::bench::soak::Soak;
+use crate::bench::speed::Speed;
 use crate::presets::Preset;
-use crate::settings::{InputKind, KEYS, Key, Sample, Settings, SettingsError};
+use crate::settings::{InputKind, KEYS, Key, MAX_N, Sample, Settings, SettingsError};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 /// What a command line asks for.
 pub enum Request {
@@ -23,6 +28,8 @@ pub enum Request {
     Check {
         software: bool,
     },
+    Speed(Bench<Speed>),
+    Soak(Bench<Soak>),
     /// The help or the version, to be printed.
     Text(String),
 }
@@ -44,6 +51,13 @@ pub struct Verify {
     pub folder: PathBuf,
     /// Part of the names of the cases wanted.
     pub filter: String,
+    pub software: bool,
+    pub json: bool,
+}
+
+/// `attention-lab bench`.
+pub struct Bench<T> {
+    pub what: T,
     pub software: bool,
     pub json: bool,
 }
@@ -71,6 +85,11 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Request, Failure> {
             software: matches.get_flag("software"),
             json: matches.get_flag("json"),
         }),
+        Some(("bench", matches)) => match matches.subcommand() {
+            Some(("soak", matches)) => Request::Soak(benched(matches, soak(matches)?)),
+            Some((_, matches)) => Request::Speed(benched(matches, speed(matches)?)),
+            None => return Err(Failure::usage("bench: allowed are speed and soak")),
+        },
         Some((_, matches)) => Request::Run(run(matches)?),
         None => {
             let any = matches.contains_id(Preset::NAME) || KEYS.iter().any(|key| matches.contains_id(key.name));
@@ -120,6 +139,7 @@ fn command() -> Command {
                 .arg(Arg::new("filter").long("filter").value_name("TEXT").help("Only cases whose name contains this"))
                 .args([software(), json()]),
         )
+        .subcommand(bench_command([software(), json()]))
         .subcommand(
             Command::new("run")
                 .about("Run one method without a window and print its figures")
@@ -135,6 +155,40 @@ fn command() -> Command {
                     software(),
                     json(),
                 ]),
+        )
+}
+
+fn bench_command(other: [Arg; 2]) -> Command {
+    let number = |name: &'static str, default: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("NUMBER").default_value(default).help(help).help_heading("Other")
+    };
+    // The lengths and the methods are what is compared.
+    let settings = || KEYS.iter().filter(|key| !["n", "method"].contains(&key.name)).map(flag);
+    Command::new("bench")
+        .about("Measure what no test can assert")
+        .subcommand_required(true)
+        .disable_help_subcommand(true)
+        .subcommand(
+            Command::new("speed")
+                .about("Milliseconds of every method over n, and where each overtakes full attention")
+                .arg(preset())
+                .args(settings())
+                .args([
+                    number("from", "128", "The first length; it doubles from one to the next"),
+                    number("to", "4096", "The last length at most"),
+                    number("repeats", "7", "Turns at each length"),
+                ])
+                .args(other.clone()),
+        )
+        .subcommand(
+            Command::new("soak")
+                .about("Play with the sliders at full speed and watch memory; exit code 1 when it grows")
+                .args([
+                    number("minutes", "60", "How long"),
+                    number("samples", "60", "How often memory is read"),
+                    number("seed", "1", "Seed of the game"),
+                ])
+                .args(other),
         )
 }
 
@@ -167,7 +221,9 @@ fn flag(key: &Key) -> Arg {
 
 fn settings(matches: &ArgMatches, mut settings: Settings) -> Result<Settings, Failure> {
     let names = std::iter::once(Preset::NAME).chain(KEYS.iter().map(|key| key.name));
-    let pairs = names.filter_map(|name| Some((name, matches.get_one::<String>(name)?.as_str())));
+    // `bench` has not all of them.
+    let given = |name| matches.try_get_one::<String>(name).ok().flatten();
+    let pairs = names.filter_map(|name| Some((name, given(name)?.as_str())));
     settings.write(pairs).map_err(|error| wrong(&error))?;
     Ok(settings)
 }
@@ -191,6 +247,40 @@ fn run(matches: &ArgMatches) -> Result<Run, Failure> {
         out: matches.get_one("out").cloned(),
         software: matches.get_flag("software"),
         json: matches.get_flag("json"),
+    })
+}
+
+fn benched<T>(matches: &ArgMatches, what: T) -> Bench<T> {
+    Bench { what, software: matches.get_flag("software"), json: matches.get_flag("json") }
+}
+
+/// A number of `bench`, which always has one.
+fn number<T>(matches: &ArgMatches, flag: &str, low: T, high: T) -> Result<T, Failure>
+where
+    T: FromStr + PartialOrd + Display,
+{
+    let text = matches.get_one::<String>(flag).map_or("", String::as_str);
+    let value = text.parse().ok().filter(|value| (&low..=&high).contains(&value));
+    value.ok_or_else(|| Failure::usage(&format!("--{flag} {}: allowed is {low} to {high}", shown(text))))
+}
+
+fn speed(matches: &ArgMatches) -> Result<Speed, Failure> {
+    let settings = settings(matches, Settings::default())?;
+    if settings.input == InputKind::Picture && settings.sample == Sample::Own {
+        return Err(Failure::usage("--sample own: bench has no picture of yours; allowed are astronaut and cat"));
+    }
+    let from = number(matches, "from", 1, MAX_N)?;
+    let to = number(matches, "to", from, MAX_N)?;
+    Ok(Speed { settings, from, to, repeats: number(matches, "repeats", 1, 1000)? })
+}
+
+fn soak(matches: &ArgMatches) -> Result<Soak, Failure> {
+    let minutes: f64 = number(matches, "minutes", 0.1, 10_000.0)?;
+    Ok(Soak {
+        duration: Duration::from_secs_f64(minutes * 60.0),
+        seed: number(matches, "seed", 0, u32::MAX)?,
+        settings: Settings { n: 1024, ..Settings::default() },
+        samples: number(matches, "samples", 4, 10_000)?,
     })
 }
 
@@ -237,7 +327,9 @@ fn sentence(error: &Error) -> String {
         }
         (ErrorKind::InvalidSubcommand, _) => {
             let command = shown(said(ContextKind::InvalidSubcommand).unwrap_or_default());
-            format!("{command}: no such command; allowed are run, device, check, verify, or none for the desktop app")
+            format!(
+                "{command}: no such command; allowed are run, device, check, verify, bench, or none for the desktop app"
+            )
         }
         _ => {
             let text = error.render().to_string();

@@ -1,6 +1,7 @@
-//! The command line: `run`, `device`, `check` and `verify` without a window, and the way into the desktop app.
+//! The command line: `run`, `device`, `check`, `verify` and `bench` without a window, and the way into the desktop app.
 
 mod args;
+mod bench;
 mod report;
 
 use crate::check;
@@ -93,6 +94,8 @@ fn act(request: Request) -> Result<(), Failure> {
         Request::Run(request) => run(&request),
         Request::Verify(request) => verify(&request),
         Request::Check { software } => check(software),
+        Request::Speed(request) => bench::speed(&request),
+        Request::Soak(request) => bench::soak(&request),
     }
 }
 

@@ -97,7 +97,7 @@ struct DeviceJson<'a> {
 }
 
 /// One line of JSON.
-fn json(value: &impl Serialize) -> String {
+pub fn json(value: &impl Serialize) -> String {
     // These are plain structures of numbers and text, which always serialise.
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }
@@ -226,7 +226,7 @@ pub fn verify_json(cases: Vec<VerdictJson>, totals: &Totals) -> String {
     json(&VerifyJson { cases, passed: totals.passed, failed: totals.failed, skipped: 0 })
 }
 
-fn clock(clock: Clock) -> &'static str {
+pub fn clock(clock: Clock) -> &'static str {
     match clock {
         Clock::Timestamps => "timestamps",
         Clock::Wall => "wall",
@@ -356,7 +356,7 @@ pub fn device_words(gpu: &Gpu) -> String {
 }
 
 /// Columns side by side, those numbered in `right` flush right.
-fn table(rows: &[Vec<String>], right: &[usize]) -> String {
+pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
         |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);

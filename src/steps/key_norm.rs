@@ -14,6 +14,10 @@ params! {
     }
 }
 
+/// A key no longer than this has no direction: the square of its length, or what a device flushes of it,
+/// would be lost in float32.
+pub const SHORTEST: f32 = 1e-14;
+
 pub static KEY_NORM: Kernel = Kernel {
     stem: "key_norm",
     entry: "key_norm",
@@ -40,8 +44,7 @@ fn twin(params: &[u8], widths: Widths, buffers: &mut [Data]) {
             } else {
                 1.0
             };
-            // A key of length 0 has no direction.
-            if length > 0.0 { 1.0 / length } else { 0.0 }
+            if length > f64::from(SHORTEST) { 1.0 / length } else { 0.0 }
         })
         .collect();
     buffers[1].f_mut()[..scales.len()].copy_from_slice(&scales);

@@ -95,6 +95,16 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// The widths that its text depends on, the others being 0: one pipeline serves all rows that differ only
+    /// in those.
+    pub fn widths(&self, widths: Widths) -> Widths {
+        let names = |constant: &str, width: u32| {
+            let named = [self.source, self.include].iter().any(|text| text.contains(constant));
+            if named { width } else { 0 }
+        };
+        Widths { d4: names("D4", widths.d4), dv4: names("DV4", widths.dv4) }
+    }
+
     /// The complete WGSL module for rows of these widths.
     pub fn wgsl(&self, widths: Widths) -> String {
         format!(
@@ -172,7 +182,7 @@ fn constants() -> String {
         ("PRODUCT_DEPTH", matrix_product::DEPTH),
     ];
     // Hexadecimal, since Chrome rejects the decimal spelling of the lowest float32.
-    let mut text = String::from("const EMPTY: f32 = -0x1.fffffep+127f;\n");
+    let mut text = format!("const EMPTY: f32 = -0x1.fffffep+127f;\nconst SHORTEST: f32 = {:e};\n", key_norm::SHORTEST);
     for (name, value) in words {
         text += &format!("const {name}: u32 = {value}u;\n");
     }

@@ -1,0 +1,400 @@
+//! A long game with the sliders on the worker of the app, at full speed, with an eye on memory.
+//!
+//! Settings change before a result came, half-way and after it; results are asked every question, and
+//! left before the answer; runs are cancelled, resumed and forced. Every so often the worker comes to rest
+//! on the settings that it began with, and memory is read: so all samples are of the same state.
+
+use super::{Draw, median, values};
+use crate::app::scene::{Missing, Question};
+use crate::app::session::{Again, Session};
+use crate::gpu::{Fault, Gpu};
+use crate::inputs::{Picture, sample_bytes};
+use crate::methods::measure::{Weights, Window};
+use crate::presets::PRESETS;
+use crate::settings::{InputKind, KEYS, Method, Sample as Photograph, Settings};
+use std::time::{Duration, Instant};
+
+/// Memory may differ by this share, or by so many bytes where that is more, from the first quarter to the last.
+pub const MARGIN: f64 = 0.05;
+pub const MARGIN_BYTES: u64 = 8 << 20;
+/// A q of more bytes is not drawn: the game is about many changes.
+const LARGEST_Q: u64 = 32 << 20;
+/// The longest that the game waits for one result.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is played.
+pub struct Soak {
+    pub duration: Duration,
+    pub seed: u32,
+    /// Begins with these and rests on them.
+    pub settings: Settings,
+    /// Samples of memory, evenly over the time.
+    pub samples: u32,
+}
+
+/// Memory at rest, and what was done until then.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    pub seconds: f64,
+    pub moves: u64,
+    /// Moves whose result was waited for and came.
+    pub results: u64,
+    pub answers: u64,
+    pub cancels: u64,
+    pub shortages: u64,
+    /// Resident bytes of the process, where the system tells them.
+    pub resident: Option<u64>,
+    /// Bytes in the ledger.
+    pub ledger: u64,
+    /// Bytes that the device's allocator says that it gave and that it holds, where it tells.
+    pub allocated: Option<u64>,
+    pub reserved: Option<u64>,
+    pub pipelines: u64,
+}
+
+/// One quantity: medians over the first and the last quarter of the samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trend {
+    pub name: &'static str,
+    pub first: f64,
+    pub last: f64,
+}
+
+impl Trend {
+    /// What the last quarter may be beyond the first.
+    pub fn margin(&self) -> f64 {
+        (MARGIN * self.first).max(MARGIN_BYTES as f64)
+    }
+
+    pub fn grew(&self) -> bool {
+        self.last - self.first > self.margin()
+    }
+}
+
+/// A quantity of a sample, where it is told.
+type Reading = fn(&Sample) -> Option<u64>;
+
+/// Every quantity that was told throughout.
+pub fn trends(samples: &[Sample]) -> Vec<Trend> {
+    let quarter = samples.len() / 4;
+    let trend = |(name, read): (&'static str, Reading)| {
+        let of = |part: &[Sample]| {
+            let read: Option<Vec<f64>> = part.iter().map(|sample| read(sample).map(|bytes| bytes as f64)).collect();
+            median(read?)
+        };
+        let (first, last) = (of(&samples[..quarter])?, of(&samples[samples.len() - quarter..])?);
+        Some(Trend { name, first, last })
+    };
+    let quantities: [(&str, Reading); 4] = [
+        ("resident", |sample| sample.resident),
+        ("ledger", |sample| Some(sample.ledger)),
+        ("allocated", |sample| sample.allocated),
+        ("reserved", |sample| sample.reserved),
+    ];
+    quantities.into_iter().filter_map(trend).collect()
+}
+
+impl Soak {
+    /// Plays and tells every sample.
+    ///
+    /// # Errors
+    /// The fault that ended the game: no device should ever fail here.
+    pub fn play(&self, gpu: Gpu, mut tell: impl FnMut(&Sample)) -> Result<Vec<Sample>, Fault> {
+        let mut session = Session::new(gpu, self.settings.clone(), &egui::Context::default());
+        if let Some(Ok(picture)) = sample_bytes(Photograph::Cat).map(Picture::decode) {
+            session.open(picture);
+        }
+        let mut game =
+            Game { session, draw: Draw::new(self.seed), settings: self.settings.clone(), count: Sample::default() };
+        game.warm_up()?;
+        let begun = Instant::now();
+        let mut samples = Vec::new();
+        for number in 1..=self.samples {
+            let until = self.duration.mul_f64(f64::from(number) / f64::from(self.samples));
+            loop {
+                game.turn()?;
+                if begun.elapsed() >= until {
+                    break;
+                }
+            }
+            game.rest(&self.settings)?;
+            let sample = Sample { seconds: begun.elapsed().as_secs_f64(), ..game.read() };
+            tell(&sample);
+            samples.push(sample);
+        }
+        Ok(samples)
+    }
+}
+
+struct Game {
+    session: Session,
+    draw: Draw,
+    settings: Settings,
+    count: Sample,
+}
+
+impl Game {
+    /// Runs every input at every width once, so that what is compiled once and kept is no growth later.
+    fn warm_up(&mut self) -> Result<(), Fault> {
+        let of = |name: &str| KEYS.iter().find(|key| key.name == name).map(values).unwrap_or_default();
+        for (input, d) in of("input").iter().flat_map(|input| of("d").into_iter().map(move |d| (input.clone(), d))) {
+            for patch in of("patch") {
+                let query = format!("n=64&input={input}&d={d}&patch={patch}");
+                let Ok(settings) = Settings::from_query(&query) else { continue };
+                // Only a picture has patches.
+                if settings.input != InputKind::Picture && settings.patch != self.settings.patch {
+                    continue;
+                }
+                for full in [Method::Full, Method::FullRowwise, Method::FullMaterialized] {
+                    self.rest(&Settings { method: full, ..settings.clone() })?;
+                }
+                for method in [Method::Lsh, Method::Linformer] {
+                    self.rest(&Settings { method, ..settings.clone() })?;
+                    let whole = Window::whole(settings.n, settings.n);
+                    self.session.ask(&[
+                        Question::PairMap { head: 0, window: whole },
+                        Question::WeightMap { which: Weights::Effective, head: 0, window: whole },
+                        Question::Strongest { head: 0, count: 32 },
+                        Question::LastToken,
+                    ]);
+                    self.wait(|_| false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Somebody drags a slider, a change a frame, and then does something else.
+    fn turn(&mut self) -> Result<(), Fault> {
+        for _ in 0..=self.draw.below(12) {
+            self.settings = self.drawn();
+            self.session.change(self.settings.clone());
+            self.count.moves += 1;
+            self.frame_at_once()?;
+        }
+        match self.draw.below(8) {
+            // Drags again at once, or half-way to the result.
+            0 | 1 => Ok(()),
+            2 => self.polls(30),
+            3 => {
+                self.polls(30)?;
+                self.count.cancels += 1;
+                self.session.cancel();
+                if self.draw.once_in(2) {
+                    self.session.resume();
+                    self.polls(10)?;
+                }
+                Ok(())
+            }
+            4 => {
+                self.session.check();
+                self.polls(10)?;
+                self.session.forget_check();
+                Ok(())
+            }
+            _ => {
+                self.wait(|session| !session.is_old())?;
+                if self.session.is_old() {
+                    return Ok(());
+                }
+                self.count.results += 1;
+                self.force()?;
+                self.questions()
+            }
+        }
+    }
+
+    /// One to three settings other than before, all of them allowed together.
+    fn drawn(&mut self) -> Settings {
+        loop {
+            let mut settings = self.settings.clone();
+            for _ in 0..=self.draw.below(3) {
+                let key = match self.draw.below(2) {
+                    0 => &KEYS[self.draw.below(KEYS.len() as u32) as usize],
+                    _ => self.slider(),
+                };
+                let value = match key.name {
+                    "n" => {
+                        let longest = if self.draw.once_in(16) { 65_536 } else { 4096 };
+                        self.draw.log_uniform(64, longest).to_string()
+                    }
+                    "rounds" => (1 + self.draw.below(16)).to_string(),
+                    "buckets" => (2 * self.draw.log_uniform(1, 1024)).to_string(),
+                    "k" => self.draw.log_uniform(1, settings.n).to_string(),
+                    _ => {
+                        let values = values(key);
+                        values[self.draw.below(values.len() as u32) as usize].clone()
+                    }
+                };
+                (key.set)(&mut settings, &value);
+            }
+            let q = u64::from(settings.n) * u64::from(settings.heads) * u64::from(settings.d) * 4;
+            if settings != self.settings && q <= LARGEST_Q && settings.validate().is_ok() {
+                return settings;
+            }
+        }
+    }
+
+    fn slider(&mut self) -> &'static crate::settings::Key {
+        let name = ["n", "rounds", "buckets", "k"][self.draw.below(4) as usize];
+        KEYS.iter().find(|key| key.name == name).unwrap_or(&KEYS[0])
+    }
+
+    /// Now and then runs what was put off, and leaves it.
+    fn force(&mut self) -> Result<(), Fault> {
+        let put_off =
+            self.session.scene(&|_| None).is_some_and(|scene| matches!(scene.full, Err(Missing::PutOff { .. })));
+        if put_off && self.draw.once_in(4) {
+            self.session.run_now(Method::Full);
+            self.polls(20)?;
+        }
+        Ok(())
+    }
+
+    /// Asks what the views ask about what is on the screen, waits for some of it and leaves the rest.
+    fn questions(&mut self) -> Result<(), Fault> {
+        let Some(shown) = self.session.scene(&|_| None).map(|scene| scene.settings.clone()) else { return Ok(()) };
+        for _ in 0..self.draw.below(4) {
+            let question = self.question(&shown);
+            self.session.ask(&[question]);
+            if self.draw.once_in(3) {
+                self.polls(10)?;
+            } else {
+                self.wait(|session| session.answer(question).is_some())?;
+            }
+            self.count.answers += u64::from(self.session.answer(question).is_some());
+        }
+        self.session.ask(&[]);
+        Ok(())
+    }
+
+    fn question(&mut self, shown: &Settings) -> Question {
+        let head = self.draw.below(shown.heads);
+        let query = self.draw.below(shown.n);
+        let (row_start, col_start) = (query, self.draw.below(shown.n));
+        let window = match self.draw.below(2) {
+            0 => Window::whole(shown.n, shown.n),
+            _ => Window { row_start, row_count: shown.n - row_start, col_start, col_count: shown.n - col_start },
+        };
+        match self.draw.below(10) {
+            0 => Question::PairMap { head, window },
+            1 => {
+                let which = [Weights::Exact, Weights::Effective][self.draw.below(2) as usize];
+                Question::WeightMap { which, head, window }
+            }
+            2 => Question::Row { head, query },
+            3 => Question::Sparsity { head },
+            4 => Question::Strongest { head, count: 32 << self.draw.below(2) },
+            5 => Question::Accuracy { rounds: 1 + self.draw.below(16) },
+            6 => Question::Under { preset: &PRESETS[self.draw.below(PRESETS.len() as u32) as usize] },
+            7 => Question::LastToken,
+            8 => Question::SeparateKeys,
+            _ => Question::ByRounds,
+        }
+    }
+
+    /// A few frames, at most so many.
+    fn polls(&mut self, most: u32) -> Result<(), Fault> {
+        (0..=self.draw.below(most)).try_for_each(|_| self.frame())
+    }
+
+    fn frame(&mut self) -> Result<(), Fault> {
+        if let Again::After(wait) = self.session.poll() {
+            std::thread::sleep(wait);
+        }
+        self.survive()
+    }
+
+    /// A frame of a program that is not asked to come back.
+    fn frame_at_once(&mut self) -> Result<(), Fault> {
+        self.session.poll();
+        self.survive()
+    }
+
+    fn survive(&mut self) -> Result<(), Fault> {
+        match self.session.fault() {
+            // The device survives it, and the game goes on to settings that may fit.
+            Some(Fault::OutOfMemory(_)) => {
+                self.count.shortages += 1;
+                self.session.change(self.settings.clone());
+                Ok(())
+            }
+            Some(fault) => Err(fault.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Frames until it is so, nothing is left to do or patience ends.
+    fn wait(&mut self, done: impl Fn(&Session) -> bool) -> Result<(), Fault> {
+        let begun = Instant::now();
+        while !done(&self.session) && self.session.has_work() && begun.elapsed() < PATIENCE {
+            self.frame()?;
+        }
+        Ok(())
+    }
+
+    /// Nothing to do any more, on these settings.
+    fn rest(&mut self, settings: &Settings) -> Result<(), Fault> {
+        self.settings = settings.clone();
+        self.session.forget_check();
+        self.session.change(settings.clone());
+        // For an answer that is not known yet the buffers of the method are on the device, always.
+        self.session.ask(&[Question::Row { head: 0, query: self.draw.below(settings.n) }]);
+        while self.session.has_work() {
+            self.frame()?;
+        }
+        self.session.ask(&[]);
+        Ok(())
+    }
+
+    /// Reads memory, once nothing is in flight.
+    fn read(&self) -> Sample {
+        let gpu = self.session.gpu();
+        gpu.queue.submit([]);
+        // A lost device has been seen before this.
+        let _ = gpu.device.poll(wgpu::PollType::wait_indefinitely());
+        let report = gpu.device.generate_allocator_report();
+        Sample {
+            resident: resident(),
+            ledger: gpu.ledger.bytes(),
+            allocated: report.as_ref().map(|report| report.total_allocated_bytes),
+            reserved: report.as_ref().map(|report| report.total_reserved_bytes),
+            pipelines: gpu.pipelines_held() as u64,
+            ..self.count
+        }
+    }
+}
+
+/// Resident bytes of this process; `None` where the system has no `/proc/self/status`.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(resident: impl Fn(u64) -> Option<u64>) -> Vec<Sample> {
+        (0..40).map(|i| Sample { resident: resident(i), ledger: 1000, ..Sample::default() }).collect()
+    }
+
+    #[test]
+    fn growth_is_caught() {
+        let names = |samples: &[Sample]| -> Vec<&'static str> {
+            trends(samples).into_iter().filter(Trend::grew).map(|trend| trend.name).collect()
+        };
+        let mib = |i: u64| i << 20;
+        assert_eq!(names(&samples(|i| Some(mib(100 + i)))), ["resident"], "a mebibyte a sample");
+        assert!(names(&samples(|i| Some(mib(100 + i % 30)))).is_empty(), "up and down");
+        assert!(names(&samples(|i| Some(mib(200 - i)))).is_empty(), "less and less");
+    }
+
+    #[test]
+    fn what_is_not_told_is_not_judged() {
+        let names = |samples: &[Sample]| trends(samples).into_iter().map(|trend| trend.name).collect::<Vec<_>>();
+        assert_eq!(names(&samples(|_| None)), ["ledger"]);
+        assert_eq!(names(&samples(Some)), ["resident", "ledger"]);
+    }
+}
