@@ -26,7 +26,17 @@ const NARROW: (u32, u32) = (390, 844);
 /// The key, in WebDriver's code.
 const ENTER: &str = "\u{E007}";
 const VIEWS: [&str; 11] = [
-    "Buckets", "Attention", "Result", "Memory", "Codes", "Projection", "Rank", "Layers", "Tables", "Theory", "Compare",
+    "Buckets",
+    "Attention",
+    "Result",
+    "Memory",
+    "Codes",
+    "Projection",
+    "Rank",
+    "Layers",
+    "Tables",
+    "Theory",
+    "Compare",
 ];
 const PHOTOGRAPH: &str = "The input, coloured by bucket";
 
