@@ -7,6 +7,9 @@ mod last_token;
 mod projection;
 pub mod rank;
 mod separate_keys;
+pub mod speed;
+pub mod stack;
+mod theorem;
 pub mod theory;
 
 use crate::gpu::run::{Progress, Timing};
@@ -36,6 +39,7 @@ pub use separate_keys::SeparateKeys;
 use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
+pub use theorem::TheoremErrors;
 
 /// Why a run gave no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]

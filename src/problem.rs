@@ -3,6 +3,7 @@
 use crate::random::{Stream, normal, uniform};
 use crate::steps::Widths;
 use crate::steps::max_pooling::window;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What may fill a buffer from outside the GPU.
@@ -18,6 +19,8 @@ pub enum Source {
     /// One row of k numbers, added to the rows of `E K` and `F V`.
     EBias,
     FBias,
+    /// What has this name; its rows have `k` numbers.
+    Named(&'static str),
 }
 
 /// Sizes of a problem. Head h uses k head `h % k_heads` and v head `h % v_heads`.
@@ -38,6 +41,9 @@ impl Dims {
     }
 }
 
+/// Numbers by the name of the buffer that they fill, as rows without padding, all ranges in order.
+pub type Named = BTreeMap<&'static str, Vec<f32>>;
+
 /// q, k and v as rows without padding: `[heads, n_q, d]`, `[k_heads, n_kv, d]`, `[v_heads, n_kv, d_v]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
@@ -47,6 +53,8 @@ pub struct Problem {
     pub v: Vec<f32>,
     pub rotations: Rotations,
     pub projections: Projections,
+    /// Whatever else a plan starts from; what is not here is 0.
+    pub named: Named,
 }
 
 /// Where R comes from; columns are numbered through the groups of a factorised hash.
@@ -81,7 +89,8 @@ pub struct Fill {
     /// Rows of one head; they lie in one range, or in several of `range_rows` each.
     pub rows: u32,
     pub range_rows: u32,
-    /// Rounds and columns of the rotations, or k of the projections; 0 where it has no meaning.
+    /// Rounds and columns of the rotations, or k of the projections and the width of named rows; 0 where it
+    /// has no meaning.
     pub rounds: u32,
     pub columns: u32,
     pub k: u32,
@@ -132,6 +141,10 @@ impl Problem {
                 out.extend((0..fill.k).map(|i| self.projection(fill, head, i, j)));
                 pad(out, fill.k as usize);
             }),
+            Source::Named(name) => match self.named.get(name) {
+                Some(values) => plain(values, fill.rows, fill.k as usize),
+                None => rows.for_each(|_| out.extend(vec![0.0; fill.k.next_multiple_of(4) as usize])),
+            },
             Source::EBias | Source::FBias => {
                 let start = head as usize * fill.k as usize;
                 out.extend((start..start + fill.k as usize).map(|i| self.bias(fill.source, i)));

@@ -61,6 +61,13 @@ pub enum Method {
     Linformer,
 }
 
+/// Attention of the layers of a reversible stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayerAttention {
+    Lsh,
+    Full,
+}
+
 /// What LSH attention does with a sequence that is no longer than one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Short {
@@ -104,6 +111,9 @@ impl Choice for Method {
         (Self::Linformer, "linformer"),
     ];
 }
+impl Choice for LayerAttention {
+    const ALL: &'static [(Self, &'static str)] = &[(Self::Lsh, "lsh"), (Self::Full, "full")];
+}
 impl Choice for Short {
     const ALL: &'static [(Self, &'static str)] = &[(Self::Lsh, "lsh"), (Self::Full, "full")];
 }
@@ -122,6 +132,8 @@ pub struct Settings {
     pub d: u32,
     pub seed: u32,
     pub method: Method,
+    /// A whole stack of layers is meant, of which the method is the attention: `method=reversible`.
+    pub reversible: bool,
     /// Full attention takes its keys from the queries, as LSH attention must.
     pub shared_qk: bool,
     pub rounds: u32,
@@ -138,6 +150,17 @@ pub struct Settings {
     pub projection: Projection,
     pub sharing: Sharing,
     pub semantics: Semantics,
+    /// Layers of the reversible stack, and their attention.
+    pub layers: u32,
+    pub attention: LayerAttention,
+    /// Hidden width of the feed-forward layers; `None`: four times the width of the streams.
+    pub d_ff: Option<u32>,
+    /// Parts of the sequence that a feed-forward layer walks one after the other.
+    pub ff_chunks: u32,
+    /// The backward pass hashes again instead of keeping bucket ids.
+    pub rehash: bool,
+    /// Layers' parameters stay in host memory until they are needed.
+    pub swap: bool,
     pub patch: u32,
     pub position: f32,
     pub sharpness: f32,
@@ -157,6 +180,7 @@ impl Default for Settings {
             d: 64,
             seed: 1,
             method: Method::Lsh,
+            reversible: false,
             shared_qk: true,
             rounds: 4,
             buckets: None,
@@ -169,6 +193,12 @@ impl Default for Settings {
             projection: Projection::Mean,
             sharing: Sharing::Headwise,
             semantics: Semantics::default(),
+            layers: 6,
+            attention: LayerAttention::Lsh,
+            d_ff: None,
+            ff_chunks: 4,
+            rehash: false,
+            swap: false,
             patch: 4,
             position: 0.6,
             sharpness: 400.0,
@@ -218,6 +248,11 @@ impl Settings {
         } else {
             (true, 1)
         }
+    }
+
+    /// Hidden width of the feed-forward layers.
+    pub fn hidden_width(&self) -> u32 {
+        self.d_ff.unwrap_or(4 * self.heads * self.d)
     }
 
     /// The rules of pairs that the input is computed with. The duplication task never counts a

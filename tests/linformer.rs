@@ -7,7 +7,7 @@ use attention_lab::methods::fit::{self, Descent, Loss};
 use attention_lab::methods::full::{self, Full, Way};
 use attention_lab::methods::linformer::{self, Linformer};
 use attention_lab::plan::{Limits, Plan};
-use attention_lab::problem::{Dims, Fill, Problem, Projections, Rotations, Source};
+use attention_lab::problem::{Dims, Fill, Named, Problem, Projections, Rotations, Source};
 use attention_lab::random::{Stream, normal};
 use attention_lab::semantics::{Choice, ScoreScale, Semantics};
 use attention_lab::settings::{Method, Projection, Settings, Sharing};
@@ -23,7 +23,8 @@ fn problem(n: u32, heads: u32, projections: Projections) -> Problem {
     let make = |tag: u64, width: u32| {
         (0..heads * n * width).map(|i| normal(11, Stream::Noise, (tag << 32) | u64::from(i))).collect::<Vec<f32>>()
     };
-    Problem { dims, q: make(1, 6), k: make(2, 6), v: make(3, 5), rotations: Rotations::Seeded(9), projections }
+    let rotations = Rotations::Seeded(9);
+    Problem { dims, q: make(1, 6), k: make(2, 6), v: make(3, 5), rotations, projections, named: Named::new() }
 }
 
 fn method(k: u32) -> Linformer {

@@ -156,6 +156,11 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
                 biased,
             }),
         ),
+        ("column_sums", in_rust!(column_sums::Params { first_group, row, start, end, accumulate })),
+        ("layer_norm", in_rust!(layer_norm::Params { first_group, rows, width, row, eps })),
+        ("gelu", in_rust!(gelu::Params { first_group, count })),
+        ("cross_entropy", in_rust!(cross_entropy::Params { first_group, rows, row_start, vocabulary, row })),
+        ("scaled_copy", in_rust!(scaled_copy::Params { first_group, count, factor })),
         (
             "coverage",
             in_rust!(coverage::Params {

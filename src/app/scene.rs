@@ -1,8 +1,12 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
+use crate::lab::rank::LowRank;
+use crate::lab::rank::trained::Layer;
+use crate::lab::speed::{Savings, Speed};
+use crate::lab::stack::{Passage, Stacked};
 use crate::lab::theory::{Experiment, Series};
-use crate::lab::{ByRounds, Errors, Fitted, Matrix, Moved, SeparateKeys, Start, Untrained};
+use crate::lab::{ByRounds, Errors, Fitted, Matrix, Moved, SeparateKeys, Start, TheoremErrors, Untrained};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
@@ -12,6 +16,7 @@ use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
 #[cfg(target_arch = "wasm32")]
 use crate::settings::{SettingsError, listed};
+use crate::tables::Sizes;
 use std::rc::Rc;
 
 /// The views that the strip of steps opens.
@@ -24,6 +29,9 @@ pub enum View {
     Codes,
     Projection,
     Theory,
+    Rank,
+    Tables,
+    Layers,
     Compare,
 }
 
@@ -36,6 +44,9 @@ impl Choice for View {
         (Self::Codes, "codes"),
         (Self::Projection, "projection"),
         (Self::Theory, "theory"),
+        (Self::Rank, "rank"),
+        (Self::Tables, "tables"),
+        (Self::Layers, "layers"),
         (Self::Compare, "compare"),
     ];
 }
@@ -90,6 +101,25 @@ pub enum Question {
     SeparateKeys,
     /// In how many rounds pairs are visible.
     ByRounds,
+    /// The singular values of P, or of that of random Q and K.
+    LowRank {
+        head: u32,
+        random: bool,
+    },
+    /// The low rank of every head of the trained model.
+    Trained,
+    /// The errors that Linformer's theorems speak about, with k rows.
+    Theorem {
+        k: u32,
+    },
+    /// What Linformer saves at the length of these sizes.
+    Savings {
+        sizes: Sizes,
+    },
+    /// The milliseconds of the three methods at these sizes.
+    Speed {
+        sizes: Sizes,
+    },
     /// E or F of a head.
     Matrix {
         source: Source,
@@ -111,6 +141,8 @@ pub enum Question {
         start: Start,
         steps: u32,
     },
+    /// A stack of layers, forward and back.
+    Layers(Stacked),
     /// An experiment that theory speaks about, on points of its own.
     Experiment {
         experiment: Experiment,
@@ -126,7 +158,7 @@ impl Question {
 
     /// Whether the answer holds whatever the settings are.
     pub fn stands_alone(&self) -> bool {
-        matches!(self, Self::Experiment { .. })
+        matches!(self, Self::Experiment { .. } | Self::Savings { .. } | Self::Speed { .. })
     }
 }
 
@@ -144,12 +176,18 @@ pub enum Answer {
     /// `None` where nothing was hashed.
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
+    Theorem(TheoremErrors),
+    Savings(Rc<Savings>),
+    Speed(Speed),
     /// `None` where there is none.
     Matrix(Option<Rc<Matrix>>),
     Untrained(Rc<Untrained>),
     Fit(Rc<Fitted>),
     FittedErrors(Errors),
+    Layers(Rc<Passage>),
     Series(Rc<Series>),
+    LowRank(Rc<LowRank>),
+    Trained(Rc<Vec<Layer>>),
     /// In words, why there is none.
     Failed(String),
 }

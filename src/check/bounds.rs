@@ -80,6 +80,17 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
         ("residual", _) => bounds[1] = fit::total(&read_params(params), inputs),
         ("softmax_backward", _) => bounds[1] = fit::softmax_backward(&read_params(params), inputs),
         ("adam", _) => [bounds[1], bounds[2], bounds[3]] = fit::adam(&read_params(params), inputs, want),
+        ("column_sums", _) => bounds[1] = dense::column_sums(&read_params(params), inputs),
+        ("layer_norm", "normalize") => bounds[3] = dense::norm(&read_params(params), inputs),
+        ("layer_norm", _) => [bounds[2], bounds[3]] = dense::norm_backward(&read_params(params), inputs),
+        ("gelu", entry) => {
+            bounds[0] = dense::gelu(inputs[0].f());
+            if entry == "backward" {
+                bounds[1] = dense::gelu_backward(inputs[0].f(), inputs[1].f());
+            }
+        }
+        ("cross_entropy", _) => [bounds[0], bounds[2]] = dense::cross_entropy(&read_params(params), inputs),
+        ("scaled_copy", _) => bounds[1] = want[1].f().iter().map(|x| U * x.abs() + FLUSHED).collect(),
         ("matrix_product", _) => bounds[3] = dense::product(&read_params(params), inputs),
         ("top_attention", _) => bounds[3] = strongest(&read_params(params), widths, inputs),
         ("coverage", _) => {

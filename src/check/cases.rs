@@ -10,7 +10,7 @@ use crate::methods::linformer::Linformer;
 use crate::methods::lsh::{self, Lsh};
 use crate::methods::measure::{self, Measured, Sample, Weights, Window};
 use crate::plan::{Limits, Plan, Refusal, Step};
-use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::random::{Stream, below, normal, uniform};
 use crate::semantics::{KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 
@@ -52,6 +52,7 @@ impl Case {
             v: (0..v_heads * n_kv * d_v).map(|i| noise(2, i)).collect(),
             rotations: Rotations::Seeded(5),
             projections: self.projections.clone(),
+            named: Named::new(),
         }
     }
 

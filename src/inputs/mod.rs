@@ -8,13 +8,13 @@
 pub mod duplication;
 pub mod picture;
 pub mod points;
-mod rows;
+pub(crate) mod rows;
 
 pub use duplication::DuplicationInput;
 pub use picture::{Picture, PictureInput};
 pub use points::PointsInput;
 
-use crate::problem::{Dims, Problem, Rotations};
+use crate::problem::{Dims, Named, Problem, Rotations};
 use crate::settings::{InputKind, Sample, Settings};
 use crate::text::{Text, fill};
 use rows::Rows;
@@ -66,6 +66,7 @@ fn problem(settings: &Settings, rows: Rows, v: Vec<f32>) -> Problem {
         v,
         rotations: Rotations::Seeded(settings.seed),
         projections: settings.projection.projections(settings.seed),
+        named: Named::new(),
     }
 }
 

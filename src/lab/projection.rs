@@ -8,7 +8,7 @@ use crate::gpu::{Gpu, yield_now};
 use crate::methods::linformer::{self, Linformer};
 use crate::methods::measure::{self, Measured, Sample, Weights};
 use crate::outcome::Distance;
-use crate::problem::{Dims, Fill, Problem, Projections, Source};
+use crate::problem::{Dims, Fill, Named, Problem, Projections, Source};
 use crate::semantics::{Choice, ScoreScale};
 use crate::settings::Projection;
 
@@ -143,6 +143,7 @@ pub(super) async fn of_head(problem: &Problem, head: u32, linformer: &Linformer)
         v: part(&problem.v, dims.v_heads, dims.n_kv, dims.d_v),
         rotations: problem.rotations.clone(),
         projections,
+        named: Named::new(),
     }
 }
 

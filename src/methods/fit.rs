@@ -6,9 +6,9 @@
 //! `dEK = dS^T Q / sqrt d` and `dE^T = K dEK^T`. For the map `M = P F` they are `dF^T = dM^T P` and
 //! `dP = dM F^T`; the rest is the same.
 
+use super::dense::{Matrix, Product, product_passes};
 use super::linformer::{self, Linformer};
 use super::measure::PLAIN;
-use super::product::{Matrix, Product, product_passes};
 use super::{bytes_of, full, key_buffer, key_norm_pass, online_pass, query_buffer, value_buffer, words};
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, Plan, Refusal, Role, Step};
 use crate::problem::{Dims, Source};

@@ -9,13 +9,17 @@ pub mod attention_map;
 pub mod bucket_sort;
 pub mod chunked_attention;
 pub mod chunked_attention_backward;
+pub mod column_sums;
 pub mod combine_rounds;
 pub mod coverage;
+pub mod cross_entropy;
 pub mod effective_weights;
 pub mod full_attention;
 pub mod full_attention_backward;
+pub mod gelu;
 pub mod key_norm;
 pub mod key_norm_backward;
+pub mod layer_norm;
 pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
@@ -25,6 +29,7 @@ pub mod pair_gradient;
 pub mod random_rotation_hash;
 pub mod residual;
 pub mod row_terms;
+pub mod scaled_copy;
 pub mod softmax_backward;
 pub mod top_attention;
 pub mod top_keys;
@@ -154,6 +159,13 @@ pub const KERNELS: &[&Kernel] = &[
     &chunked_attention_backward::VALUES,
     &key_norm_backward::KEY_NORM_BACKWARD,
     &matrix_product::MULTIPLY,
+    &column_sums::ADD,
+    &layer_norm::NORMALIZE,
+    &layer_norm::BACKWARD,
+    &gelu::ACTIVATE,
+    &gelu::BACKWARD,
+    &cross_entropy::SECTION,
+    &scaled_copy::COPY,
 ];
 
 /// The numbers that Rust and WGSL share, written once.

@@ -12,9 +12,10 @@ fn by_lanes(terms: u32) -> f64 {
 pub(super) fn residual(p: &residual::Params, inputs: &[Data], want: &[Data]) -> [Vec<f64>; 2] {
     let mut value = vec![0.0; inputs[0].len()];
     for row in 0..p.rows as usize {
-        let here = row * p.value_row as usize..row * p.value_row as usize + p.columns as usize;
-        for (bound, want) in value[here.clone()].iter_mut().zip(&want[0].f()[here]) {
-            *bound = gamma(2.0) * want.abs() + FLUSHED;
+        let start = row * p.value_row as usize;
+        let here = start..start + p.columns as usize;
+        for (value, want) in value[here.clone()].iter_mut().zip(&want[0].f()[here]) {
+            *value = gamma(2.0) * want.abs() + FLUSHED;
         }
     }
     let roundings = gamma(by_lanes(p.columns) + 4.0);

@@ -141,12 +141,9 @@ fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series]) {
         };
         let traces: Vec<Trace> = all
             .iter()
-            .map(|one| Trace {
-                name: one.name.get().to_owned(),
-                colour: COLOURS.get(one.at).copied().unwrap_or(ui.visuals().strong_text_color()),
-                line: Vec::new(),
-                dashed: false,
-                dots: dots(one),
+            .map(|one| {
+                let colour = COLOURS.get(one.at).copied().unwrap_or(ui.visuals().strong_text_color());
+                Trace::dots(one.name.get(), colour, dots(one))
             })
             .filter(|trace| !trace.dots.is_empty())
             .collect();
