@@ -849,6 +849,7 @@ mod tests {
             Text::MemoryCaption,
             Text::CompareCaption,
             Text::TheoryCaption,
+            Text::LayersCaption,
         ] {
             let ends = caption.get().match_indices(['.', '?', '!']);
             let sentences =
