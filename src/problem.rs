@@ -1,7 +1,8 @@
 //! The numbers that a computation starts from: q, k, v, rotations and projections.
 
-use crate::random::{Stream, normal};
+use crate::random::{Stream, normal, uniform};
 use crate::steps::Widths;
+use crate::steps::max_pooling::window;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -68,8 +69,13 @@ pub enum Rotations {
 /// Where E and F come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Projections {
-    /// `E[i, j] = 1 / |segment i|` on segment `i = [floor(i n / k), floor((i + 1) n / k))`; E = F.
+    /// `E[i, j] = 1 / |window i|` on [`window`] i; E = F.
     Mean,
+    /// A convolution with stride = kernel: `E[i, j] = w[j - start of window i]` on [`window`] i, where w
+    /// has `ceil(n / k)` weights, the same for every component. A window that is one shorter leaves the
+    /// last weight out. The weights are uniform in `+-1 / sqrt(ceil(n / k))`, as PyTorch begins a kernel of
+    /// one channel, and depend on (seed, matrix, place) alone.
+    Convolution(u32),
     /// Normal entries of variance 1/k that depend on (seed, matrix, i, j) alone.
     Gaussian(u32),
     /// `[heads or 1, k, n]` each, and the biases `[heads or 1, k]`, empty when there are none.
@@ -168,21 +174,29 @@ impl Problem {
                 let values = if source == Source::EBias { e_bias } else { f_bias };
                 values.get(i).copied().unwrap_or(0.0)
             }
-            Projections::Mean | Projections::Gaussian(_) => 0.0,
+            Projections::Mean | Projections::Convolution(_) | Projections::Gaussian(_) => 0.0,
         }
     }
 
     /// `E[i, j]` or `F[i, j]`.
     fn projection(&self, fill: Fill, head: u32, i: u32, j: u32) -> f32 {
         let n = self.dims.n_kv;
+        let stream = if fill.source == Source::E { Stream::ProjectionE } else { Stream::ProjectionF };
         match &self.projections {
             Projections::Mean => {
-                let edge = |i: u32| (u64::from(i) * u64::from(n) / u64::from(fill.k)) as u32;
-                let segment = edge(i)..edge(i + 1);
-                if segment.contains(&j) { 1.0 / segment.len() as f32 } else { 0.0 }
+                let window = window(i, n, fill.k);
+                if window.contains(&j) { 1.0 / window.len() as f32 } else { 0.0 }
+            }
+            Projections::Convolution(seed) => {
+                let window = window(i, n, fill.k);
+                if !window.contains(&j) {
+                    return 0.0;
+                }
+                let index = (u64::from(head) << 40) + u64::from(j - window.start);
+                let weight = 2.0 * uniform(*seed, stream, index) - 1.0;
+                (weight / f64::from(n.div_ceil(fill.k)).sqrt()) as f32
             }
             Projections::Gaussian(seed) => {
-                let stream = if fill.source == Source::E { Stream::ProjectionE } else { Stream::ProjectionF };
                 let index = (u64::from(head) << 40) + u64::from(j) * u64::from(fill.k) + u64::from(i);
                 normal(*seed, stream, index) / (fill.k as f32).sqrt()
             }

@@ -5,6 +5,7 @@
 
 mod buckets;
 mod keys;
+mod projection;
 
 use crate::presets::Preset;
 use crate::semantics::{Choice, SelfRule, Semantics};
@@ -12,6 +13,7 @@ use crate::text::{Text, fill};
 pub use buckets::{BucketRule, factorise};
 pub(crate) use keys::listed;
 pub use keys::{KEYS, Key};
+pub use projection::{Projection, Sharing};
 use std::fmt;
 
 /// Largest sequence length that any kernel is planned for.
@@ -84,14 +86,6 @@ pub enum Hash {
     Factorised,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Projection {
-    /// Mean pooling; E = F.
-    Mean,
-    /// Seeded normal entries of variance 1/k, untrained.
-    Gaussian,
-}
-
 impl Choice for InputKind {
     const ALL: &'static [(Self, &'static str)] =
         &[(Self::Picture, "picture"), (Self::Clusters, "clusters"), (Self::Duplication, "duplication")];
@@ -127,9 +121,6 @@ impl Choice for Hash {
     const ALL: &'static [(Self, &'static str)] =
         &[(Self::Auto, "auto"), (Self::Plain, "plain"), (Self::Factorised, "factorised")];
 }
-impl Choice for Projection {
-    const ALL: &'static [(Self, &'static str)] = &[(Self::Mean, "mean"), (Self::Gaussian, "gaussian")];
-}
 
 /// Everything that a result depends on. See [`KEYS`] for the meaning and range of each field.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,6 +148,7 @@ pub struct Settings {
     /// `None`: [`DEFAULT_K`], or n when that is less.
     pub k: Option<u32>,
     pub projection: Projection,
+    pub sharing: Sharing,
     pub semantics: Semantics,
     /// Layers of the reversible stack, and their attention.
     pub layers: u32,
@@ -199,6 +191,7 @@ impl Default for Settings {
             rotations_per_head: true,
             k: None,
             projection: Projection::Mean,
+            sharing: Sharing::Headwise,
             semantics: Semantics::default(),
             layers: 6,
             attention: LayerAttention::Lsh,
@@ -245,6 +238,16 @@ impl Settings {
     /// Projected length `k` of Linformer.
     pub fn projected_len(&self) -> u32 {
         self.k.unwrap_or_else(|| DEFAULT_K.min(self.n))
+    }
+
+    /// How Linformer's one layer shares its projections: E and F are one, and how many E there are. Pooling
+    /// is the same for all.
+    pub fn projection_sharing(&self) -> (bool, u32) {
+        if self.projection.has_parameters() {
+            (self.sharing.shares_key_value(), self.sharing.heads(self.heads))
+        } else {
+            (true, 1)
+        }
     }
 
     /// Hidden width of the feed-forward layers.

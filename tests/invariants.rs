@@ -140,6 +140,7 @@ fn linformer_with_identity_projections_is_full_attention() {
         k: 66,
         shared_ef: false,
         projection_heads: 1,
+        max_pooling: false,
         biased: false,
         triangle: false,
         score_scale: ScoreScale::InverseSqrtD,

@@ -51,6 +51,7 @@ fn methods() -> Vec<Measured> {
             k: 20,
             shared_ef: true,
             projection_heads: 1,
+            max_pooling: false,
             biased: false,
             triangle: false,
             score_scale: ScoreScale::InverseSqrtD,

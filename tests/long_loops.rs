@@ -74,6 +74,7 @@ fn every_key_counts() {
         k: 1,
         shared_ef: true,
         projection_heads: 1,
+        max_pooling: false,
         biased: false,
         triangle: false,
         score_scale: ScoreScale::InverseSqrtD,

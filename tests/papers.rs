@@ -245,6 +245,7 @@ fn k_above_n_is_refused_and_uneven_k_pools_everything() {
         k: 33,
         shared_ef: true,
         projection_heads: 1,
+        max_pooling: false,
         biased: false,
         triangle: false,
         score_scale: ScoreScale::InverseSqrtD,

@@ -25,7 +25,7 @@ use session::{Again, Session, Stands};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use views::{attention, buckets, codes, compare, layers, memory, result, theory};
+use views::{attention, buckets, codes, compare, layers, memory, projection, rank, result, tables, theory};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -69,7 +69,10 @@ struct Views {
     result: result::State,
     memory: memory::State,
     codes: codes::State,
+    projection: projection::State,
     theory: theory::State,
+    rank: rank::State,
+    tables: tables::State,
     layers: layers::State,
     compare: compare::State,
 }
@@ -268,7 +271,7 @@ impl App {
                 said.extend(session.failure().map(str::to_owned));
                 said.extend(session.is_checking().then(|| Text::Checking.get().to_owned()));
                 said.extend(session.checked().map(summary::of_check));
-                let answer = |_| None;
+                let answer = |question| session.answer(question);
                 let scene = session.scene(&answer);
                 match (session.stands(), &scene) {
                     (Stands::Running, Some(_)) => said.push(Text::SummaryOld.get().to_owned()),
@@ -276,7 +279,10 @@ impl App {
                     (Stands::Cancelled, _) => said.push(Text::CancelledNote.get().to_owned()),
                     (Stands::Done | Stands::Failed, _) => {}
                 }
-                said.extend(scene.map(|scene| summary::of_scene(&self.dressed(scene))));
+                if let Some(scene) = scene.map(|scene| self.dressed(scene)) {
+                    said.push(summary::of_scene(&scene));
+                    said.extend((self.view == View::Rank).then(|| summary::of_rank(&scene)).flatten());
+                }
                 said.push(fill(Text::SummaryView, &[summary::view_name(self.view).get()]));
             }
         }

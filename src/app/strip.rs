@@ -46,7 +46,7 @@ pub fn view_of(step: Step) -> View {
         | Step::Softmax
         | Step::AttentionBackward => View::Attention,
         Step::Combine | Step::WeightedSum => View::Result,
-        Step::ProjectKeys | Step::ProjectValues => View::Memory,
+        Step::ProjectKeys | Step::ProjectValues => View::Projection,
         Step::LayerNorm | Step::Project | Step::FeedForward | Step::LayerBackward | Step::Store | Step::Loss => {
             View::Layers
         }

@@ -104,6 +104,23 @@ impl Workspace {
         }
     }
 
+    /// Overwrites the beginning of a range of floats, in pieces between which others may work.
+    ///
+    /// # Errors
+    /// When the device is lost.
+    pub async fn write_f32(&self, gpu: &Gpu, name: &str, range: u32, values: &[f32]) -> Result<(), Fault> {
+        let Some((spec, buffer)) = self.buffers.get(name) else { return Ok(()) };
+        let mut at = u64::from(range) * spec.stride();
+        for piece in values.chunks(PIECE / 4) {
+            gpu.queue.write_buffer(buffer, at, bytemuck::cast_slice(piece));
+            at += piece.len() as u64 * 4;
+            // Staging memory comes back when its submission is done.
+            gpu.queue.submit([]);
+            yield_now().await;
+        }
+        gpu.check()
+    }
+
     /// Reads `words` words of a range from word `start` on; `None` when there is no such buffer.
     ///
     /// # Errors

@@ -21,6 +21,11 @@ impl Matrix {
         Self { binding, row: width.next_multiple_of(4), column: 1 }
     }
 
+    /// Rows of `width` floats, one right after the other.
+    pub fn packed(binding: Binding, width: u32) -> Self {
+        Self { binding, row: width, column: 1 }
+    }
+
     pub fn transposed(self) -> Self {
         Self { binding: self.binding, row: self.column, column: self.row }
     }

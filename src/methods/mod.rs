@@ -3,11 +3,14 @@
 
 pub mod attention_backward;
 pub(crate) mod dense;
+pub mod fit;
 pub mod full;
 pub mod linformer;
 pub mod lsh;
 pub mod measure;
+pub mod random_projection;
 pub mod stack;
+pub mod thin_block;
 
 use crate::plan::{Binding, BufferId, Builder, Kind, New, Role, Step};
 use crate::problem::{Dims, Fill, Source};

@@ -140,6 +140,7 @@ pub const KEYS: &[Key] = &[
         set: |s, text| store(&mut s.k, optional(text, 1, MAX_N)),
     },
     key!("projection", Text::SetProjection, projection, choice),
+    key!("sharing", Text::SetSharing, sharing, choice),
     key!("shared-qk", Text::SetSharedQk, shared_qk, switch),
     key!("causal", Text::SetCausal, semantics.causal, switch),
     Key {

@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows a GPU: a [`Kernel`] is a name, a text and a list of bindings.
 
+pub mod adam;
 pub mod approximate_weights;
 pub mod attention_map;
 pub mod bucket_sort;
@@ -23,10 +24,13 @@ pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
 pub mod matrix_product;
+pub mod max_pooling;
 pub mod pair_gradient;
 pub mod random_rotation_hash;
+pub mod residual;
 pub mod row_terms;
 pub mod scaled_copy;
+pub mod softmax_backward;
 pub mod top_attention;
 pub mod top_keys;
 pub mod visibility;
@@ -130,6 +134,7 @@ pub const KERNELS: &[&Kernel] = &[
     &chunked_attention::ATTEND,
     &combine_rounds::COMBINE,
     &linear_projection::PROJECT,
+    &max_pooling::POOL,
     &full_attention::ATTEND,
     &materialized_attention::SCORES,
     &materialized_attention::SOFTMAX,
@@ -141,6 +146,10 @@ pub const KERNELS: &[&Kernel] = &[
     &top_keys::SELECT,
     &top_attention::ATTEND,
     &coverage::COVERAGE,
+    &residual::RESIDUAL,
+    &residual::TOTAL,
+    &softmax_backward::BACKWARD,
+    &adam::STEP,
     &row_terms::ROW_TERMS,
     &full_attention_backward::QUERIES,
     &full_attention_backward::KEYS,

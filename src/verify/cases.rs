@@ -294,6 +294,7 @@ async fn linformer_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Wor
         k,
         shared_ef: false,
         projection_heads,
+        max_pooling: false,
         biased,
         triangle: case.switch("causal_like_mask")?,
         score_scale: ScoreScale::Value(scale as f32),

@@ -179,7 +179,7 @@ fn errors(ui: &mut Ui, reversible: &Passage) {
         height: HEIGHT,
     };
     let name = Text::LayersReversible.get().to_owned();
-    chart.show(ui, &[Trace { name, colour: COLOURS[0], line: Vec::new(), dashed: false, dots }]);
+    chart.show(ui, &[Trace::dots(name, COLOURS[0], dots)]);
     let rows = grouped(u64::from(COMPARED_ROWS));
     ui.label(
         RichText::new(fill(Text::LayersErrorWords, &[&written(reversible.reconstruction_error()), &rows]))

@@ -76,7 +76,7 @@ fn series(at: &[u32], mut known: impl FnMut(u32) -> Known) -> Vec<Dot> {
 }
 
 fn trace(name: Text, colour: usize, dots: Vec<Dot>) -> Trace {
-    Trace { name: name.get().to_owned(), colour: COLOURS[colour], line: Vec::new(), dashed: false, dots }
+    Trace::dots(name.get(), COLOURS[colour], dots)
 }
 
 fn plot(ui: &mut Ui, (id, title, x, marks, traces): (&str, Text, Text, &[u32; 5], &[Trace])) {
