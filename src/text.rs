@@ -1165,6 +1165,7 @@ mod tests {
             Text::CurveCaption,
             Text::SharingCaption,
             Text::TheoryCaption,
+            Text::LayersCaption,
             Text::BoundsCaption,
             Text::TablesCaption,
             Text::TablesSpeedCaption,
