@@ -8,6 +8,7 @@
 mod browser;
 
 use attention_lab::app::App;
+use attention_lab::app::scene::{Command, View};
 use attention_lab::check;
 use attention_lab::gpu::device;
 use attention_lab::inputs::{self, Picture};
@@ -24,7 +25,19 @@ const WIDE: (u32, u32) = (1280, 800);
 const NARROW: (u32, u32) = (390, 844);
 /// The key, in WebDriver's code.
 const ENTER: &str = "\u{E007}";
-const VIEWS: [&str; 7] = ["Buckets", "Attention", "Result", "Memory", "Codes", "Theory", "Compare"];
+const VIEWS: [&str; 11] = [
+    "Buckets",
+    "Attention",
+    "Result",
+    "Memory",
+    "Codes",
+    "Projection",
+    "Rank",
+    "Layers",
+    "Tables",
+    "Theory",
+    "Compare",
+];
 const PHOTOGRAPH: &str = "The input, coloured by bucket";
 
 /// Nothing runs, and the summary says all of these.
@@ -223,6 +236,24 @@ fn an_address_is_a_result() {
         browser.wait_for(&said(words));
     }
     browser.screenshot("browser_bad_address");
+}
+
+#[test]
+fn singular_values_come_from_a_worker_of_the_same_origin() {
+    Site::page();
+    let site = Site::serve(browser::repository().to_owned());
+    let address = format!("{}dist/", site.address());
+    let query = "n=200&d=16";
+    let mut window = Window::open(WIDE, Settings::from_query(query).ok());
+    window.0.state_mut().obey(Command::Open(View::Rank));
+    window.settle();
+    let browser = Browser::open(&format!("{address}?{query}&view=rank"), WIDE.0, WIDE.1);
+    settled(&browser, &["n = 200", &sentence(window.says(), "Rank for 90 %")]);
+    browser.screenshot("browser_rank");
+    let requests = browser.requests();
+    assert!(requests.contains(&format!("{address}worker.js")), "{requests:?}");
+    assert!(requests.iter().all(|request| request.starts_with(&address)), "{requests:?}");
+    assert_eq!(browser.console_errors(), Vec::<String>::new());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Pictures from outside: the shipped photographs, files that the user opens or drops.
 
 use crate::inputs::{self, Picture};
+use crate::lab::rank::trained;
 use crate::settings::Sample;
 use crate::text::{Text, fill};
 use egui::DroppedFileHandle;
@@ -18,6 +19,17 @@ pub async fn sample(sample: Sample) -> Result<Vec<u8>, String> {
         None => Err(String::new()),
     };
     bytes.map_err(|why| fill(Text::SampleMissing, &[&why]))
+}
+
+/// The bytes of Q and K of the trained model.
+///
+/// # Errors
+/// In words, when they cannot be loaded.
+pub async fn trained() -> Result<Vec<u8>, String> {
+    #[cfg(not(target_arch = "wasm32"))]
+    return Ok(trained::BYTES.to_vec());
+    #[cfg(target_arch = "wasm32")]
+    fetch(trained::PATH).await.map_err(|error| fill(Text::TrainedMissing, &[&format!("{error:?}")]))
 }
 
 #[cfg(target_arch = "wasm32")]
