@@ -16,7 +16,7 @@ use egui::{RichText, Ui};
 /// Width from which two panels stand side by side.
 const WIDE: f32 = 680.0;
 /// What else stands in the column of the curves, and around both columns.
-const BESIDE_CURVES: f32 = 490.0;
+const BESIDE_CURVES: f32 = 512.0;
 
 /// The curves of the settings on the screen; they are computed once for each change.
 #[derive(Default)]
