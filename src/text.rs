@@ -1089,7 +1089,7 @@ texts! {
     LayersMs => "time",
     LayersMsValue => "{0} ms",
     LayersTimeInN => "in forward passes, measured",
-    LayersPapers => "The papers: 4 N for 3 N multiply-adds in theory, about 3 N for 2 N in time. Here recomputed products serve the gradients too.",
+    LayersPapers => "The papers: 4 N for 3 N multiply-adds in theory, about 3 N for 2 N in time. Here gradients gather row by row and cost more, in both stacks; what reversible layers add is their difference, about one N, to rebuild the inputs.",
     LayersFlips => "{0} bucket ids flipped when the rebuilt streams were hashed again: their gradients are those of other chunks.",
     LayersErrors => "Error of the rebuilt inputs",
     LayersErrorsHelp => "norm(rebuilt - input) / norm(input) of both streams, measured at each layer on the way back.",
@@ -1101,7 +1101,7 @@ texts! {
     LayersGrowth => "Activations over depth",
     LayersChunkBytes => "Activations over feed-forward chunks, one layer",
     LayersBytesAxis => "MiB, peak of the ledger",
-    LayersSwapped => "Parameters in host memory save {0} (at most {1} are on the device) and cost {2} ms of {3} ms here, uploads and gradients read back included.",
+    LayersSwapped => "Parameters in host memory save {0} (at most {1} are on the device); forward and backward took {2} ms, uploads and gradients read back included, against {3} ms with all on the device: one run each, by the clock on the wall.",
 }
 
 /// An error as a sentence.

@@ -14,7 +14,7 @@ use crate::lab::stack::{COMPARED_ROWS, Cost, Passage, Stacked, Way};
 use crate::plan::{bytes_in_words, grouped};
 use crate::settings::{Method, Settings};
 use crate::text::{Text, fill};
-use egui::{Grid, RichText, Slider, Ui};
+use egui::{Align, Grid, Layout, RichText, Slider, Ui, vec2};
 use std::rc::Rc;
 
 /// Width from which two panels stand side by side.
@@ -93,7 +93,14 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
 
 /// Depth, and the button that runs it.
 fn controls(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
-    ui.horizontal_wrapped(|ui| {
+    // A slider with its words does not wrap: on a phone each has a line.
+    let layout = if ui.available_width() > WIDE {
+        Layout::left_to_right(Align::Center).with_main_wrap(true)
+    } else {
+        Layout::top_down(Align::Min)
+    };
+    let size = vec2(ui.available_width(), ui.spacing().interact_size.y);
+    ui.allocate_ui_with_layout(size, layout, |ui| {
         let mut settings = scene.settings.clone();
         let depth = Slider::new(&mut settings.layers, 1..=24).text(Text::LayersDepth.get());
         ui.add(depth).on_hover_text(Text::SetLayers.get());

@@ -58,9 +58,8 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, swept: &mut Option<Settings>, comman
 fn saved(swapped: &Passage, resident: &Passage) -> String {
     let wall = |of: &Passage| of.forward.wall_ms + of.backward.wall_ms;
     let bytes = resident.parameter_bytes().saturating_sub(swapped.parameter_bytes());
-    let more = wall(swapped) - wall(resident);
     let held = bytes_in_words(swapped.parameter_bytes());
-    fill(Text::LayersSwapped, &[&bytes_in_words(bytes), &held, &written(more), &written(wall(resident))])
+    fill(Text::LayersSwapped, &[&bytes_in_words(bytes), &held, &written(wall(swapped)), &written(wall(resident))])
 }
 
 fn series(at: &[u32], mut known: impl FnMut(u32) -> Known) -> Vec<Dot> {

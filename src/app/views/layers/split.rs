@@ -21,7 +21,9 @@ pub fn show(ui: &mut Ui) {
         painter.text(place, Align2::CENTER_CENTER, text, font.clone(), colour);
     };
     for (y, names) in [(top, ["x1", "y1"]), (bottom, ["x2", "y2"])] {
-        painter.arrow(at(0.0, y), at(1.0, y) - at(0.0, y), line);
+        painter.line_segment([at(0.0, y), at(1.0, y)], line);
+        // The head of an arrow is a quarter of its length.
+        painter.arrow(at(1.0, y) - vec2(28.0, 0.0), vec2(28.0, 0.0), line);
         write(at(0.0, y) - vec2(14.0, 0.0), names[0], ink);
         write(at(1.0, y) + vec2(14.0, 0.0), names[1], ink);
     }
