@@ -41,7 +41,7 @@ fn queries(@builtin(workgroup_id) group: vec3u,
       for (var c = 0u; c < D4; c++) { score += dot(query[c], q[j * D4 + c]); }
       var slope = -delta;
       for (var c = 0u; c < DV4; c++) { slope += dot(down[c], v[j * DV4 + c]); }
-      let factor = exp(score * scale - correction(i, j) - lse_i) * slope * scale;
+      let factor = exp(score * scale - lse_i - correction(i, j)) * slope * scale;
       for (var c = 0u; c < D4; c++) { sum[c] += factor * q[j * D4 + c]; }
     }
   }
@@ -76,7 +76,7 @@ fn keys(@builtin(workgroup_id) group: vec3u,
       for (var c = 0u; c < D4; c++) { score += dot(key[c], q[i * D4 + c]); }
       var slope = -terms[n + i];
       for (var c = 0u; c < DV4; c++) { slope += dot(value[c], dout[i * DV4 + c]); }
-      let factor = exp(score * scale - correction(i, j) - terms[i]) * slope;
+      let factor = exp(score * scale - terms[i] - correction(i, j)) * slope;
       for (var c = 0u; c < D4; c++) { sum[c] += factor * q[i * D4 + c]; }
     }
   }
@@ -115,7 +115,8 @@ fn values(@builtin(workgroup_id) group: vec3u,
         for (var c = 0u; c < D4; c++) { score += dot(key[c], q[i * D4 + c]); }
         score *= scale;
       }
-      let weight = exp(score - correction(i, j) - lse[i]);
+      // First what both have of a self value such as -1e5, where float32 is coarse.
+      let weight = exp(score - lse[i] - correction(i, j));
       for (var c = 0u; c < DV4; c++) { sum[c] += weight * dout[i * DV4 + c]; }
     }
   }

@@ -11,7 +11,7 @@ use std::ops::Range;
 pub const POISON: u32 = 0x7fc0_dead;
 
 /// Buffers by name, as the GPU's workspace holds them, padding included.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Workspace {
     buffers: HashMap<&'static str, (BufferSpec, Data)>,
 }
@@ -61,6 +61,14 @@ impl Workspace {
                 (Some(Data::U(held)), Data::U(new)) => held[words(binding)].copy_from_slice(&new),
                 _ => {}
             }
+        }
+    }
+
+    /// Replaces the first words of one range of floats; a buffer that the workspace lacks stays away.
+    pub fn write(&mut self, name: &str, range: u32, values: &[f64]) {
+        if let Some((spec, Data::F(held))) = self.buffers.get_mut(name) {
+            let start = (u64::from(range) * spec.stride() / 4) as usize;
+            held[start..start + values.len()].copy_from_slice(values);
         }
     }
 

@@ -1,5 +1,8 @@
 //! Gradients of LSH attention, gathered from all rounds: dq by walking a query's window, those of keys
 //! and values by walking the chunks that see a key's own. See [`super::pair_gradient`].
+//!
+//! Weights come from the stored log-sum-exp. A token that sees only itself has one near the self value,
+//! and near -1e5 float32 keeps steps of 1/128: with several rounds its weight may be 0.8 % off.
 
 use super::chunked_attention::{members, score};
 use super::pair_gradient::{Gradient, Of, Pair, Rows};

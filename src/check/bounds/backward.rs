@@ -51,7 +51,9 @@ pub(super) fn chunked(
     let mut sums = GradientBound::new(&rows, of, inputs[7].f(), p.add);
     chunked_attention_backward::walk(of, p, &rows, inputs, |lists, pair| {
         let off = sums.score_off(&pair, p.scale);
-        sums.add(&pair, counted_off(lists, pair.query, pair.key, off, pair.score));
+        // The count is taken off the distance to the log-sum-exp, not off the score.
+        let uncounted = pair.score + lists.correction(pair.query, pair.key) - rows.lse[pair.query as usize];
+        sums.add(&pair, counted_off(lists, pair.query, pair.key, off, uncounted));
     });
     sums.finish()
 }
