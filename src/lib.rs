@@ -26,7 +26,6 @@ pub mod spectrum;
 pub mod steps;
 pub mod text;
 pub mod theory;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod verify;
 #[cfg(target_arch = "wasm32")]
 mod web;

@@ -713,6 +713,11 @@ texts! {
     TheoryMeasuredShare => "{0} ± {1} %",
     StepAttentionBackward => "attention backward",
     StepAttentionBackwardHelp => "Gradients of q, k and v, gathered row by row: weights are computed again from the log-sum-exp.",
+
+    // --- stored outputs ---
+    Verifying => "Holding results against stored outputs of published implementations.",
+    Verified => "Stored outputs of published implementations: {0} passed, {1} failed, {2} skipped.",
+    FileMissing => "{0} cannot be read: {1}",
 }
 
 /// An error as a sentence.

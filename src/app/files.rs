@@ -1,4 +1,4 @@
-//! Pictures from outside: the shipped photographs, files that the user opens or drops.
+//! Files from outside: the shipped photographs, pictures that the user opens or drops, and stored outputs.
 
 use crate::inputs::{self, Picture};
 use crate::settings::Sample;
@@ -18,6 +18,19 @@ pub async fn sample(sample: Sample) -> Result<Vec<u8>, String> {
         None => Err(String::new()),
     };
     bytes.map_err(|why| fill(Text::SampleMissing, &[&why]))
+}
+
+/// A file of a folder beside the page, or of this machine.
+///
+/// # Errors
+/// A sentence that names the file.
+pub async fn read(folder: &str, file: &str) -> Result<Vec<u8>, String> {
+    let path = format!("{}/{file}", folder.trim_end_matches('/'));
+    #[cfg(not(target_arch = "wasm32"))]
+    let bytes = std::fs::read(&path).map_err(|error| error.to_string());
+    #[cfg(target_arch = "wasm32")]
+    let bytes = fetch(&path).await.map_err(|error| format!("{error:?}"));
+    bytes.map_err(|why| fill(Text::FileMissing, &[&path, &why]))
 }
 
 #[cfg(target_arch = "wasm32")]
