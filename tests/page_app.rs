@@ -422,7 +422,7 @@ fn damaged_stored_outputs_fail_in_words_in_the_browser() {
     assert!(summary.contains("full_std_gauss_n64_d16_h2_n.safetensors cannot be read"), "{summary}");
     assert!(summary.contains("FAIL") && summary.contains("full_rawqk_gauss_n64_d32_h1_c"), "{summary}");
     let summary = verified(&browser, &site, "page/", "nowhere");
-    assert!(summary.contains("nowhere/manifest.json cannot be read: 404"), "{summary}");
+    assert!(summary.contains("nowhere/manifest.json cannot be read: the server answered 404"), "{summary}");
 }
 
 fn copy(from: &std::path::Path, to: &std::path::Path) {

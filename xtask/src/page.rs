@@ -13,9 +13,10 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// The most bytes of wasm, after brotli at quality 11, that a class on one Wi-Fi should wait for.
 const WASM_LIMIT: usize = 1_500_000;
 /// What lies beside the wasm: files and folders of the repository, and their names in `dist/`.
-const STATIC: [(&str, &str); 5] = [
+const STATIC: [(&str, &str); 6] = [
     ("index.html", "index.html"),
     ("web/boot.js", "boot.js"),
+    ("web/worker.js", "worker.js"),
     ("web/style.css", "style.css"),
     ("web/icon.svg", "icon.svg"),
     ("web/samples", "samples"),
