@@ -432,7 +432,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
         if entry.path().is_dir() {
             copy(&entry.path(), &to)
         } else {
-            drop(std::fs::copy(entry.path(), to).expect("copied"))
+            std::fs::copy(entry.path(), to).map(drop).expect("copied")
         }
     }
 }
