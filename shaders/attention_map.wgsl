@@ -33,10 +33,10 @@ fn pairs(@builtin(workgroup_id) group: vec3u,
   for (var step = 0u; step <= p.lsh.before + p.lsh.after; step++) {
     let place = seen_chunk(round, entry / p.lsh.chunk_len, step);
     if (place.y == NO_KEY) { continue; }
-    let part = entries(place.y, step);
+    let part = bucket_entries(place, step, round, i);
     for (var e = part.x; e < part.y; e++) {
       let j = order[place.x * n + e];
-      if (!allowed(i, j) || !bucket_ok(i, j, round, place.x)) { continue; }
+      if (!allowed(i, j)) { continue; }
       visits++;
       if (met_before(i, j, round, step)) { continue; }
       found++;

@@ -33,10 +33,10 @@ fn attend(@builtin(workgroup_id) group: vec3u,
   for (var step = 0u; step <= p.lsh.before + p.lsh.after; step++) {
     let place = seen_chunk(p.round, chunk, step);
     if (place.y == NO_KEY) { continue; }
-    let part = entries(place.y, step);
+    let part = bucket_entries(place, step, p.round, i);
     for (var e = part.x; e < part.y; e++) {
       let j = order[place.x * n + e];
-      if (!allowed(i, j) || !bucket_ok(i, j, p.round, place.x)) { continue; }
+      if (!allowed(i, j)) { continue; }
       var score = p.self_value;
       if (i != j || (p.lsh.flags & SELF_VALUE) == 0u) {
         score = 0.0;

@@ -45,6 +45,26 @@ pub struct Svd {
     pub right: Matrix,
 }
 
+impl Svd {
+    /// The first `count` parts, or all.
+    pub fn first(&self, count: usize) -> Self {
+        let count = count.min(self.values.len());
+        let top =
+            |all: &Matrix| Matrix { rows: count, cols: all.cols, entries: all.entries[..count * all.cols].to_vec() };
+        Self { values: self.values[..count].to_vec(), left: top(&self.left), right: top(&self.right) }
+    }
+
+    /// With both vectors of a part turned around where the right one has a negative sum.
+    pub fn oriented(mut self) -> Self {
+        let (rows, cols) = (self.left.cols, self.right.cols);
+        let parts = self.left.entries.chunks_exact_mut(rows).zip(self.right.entries.chunks_exact_mut(cols));
+        for (left, right) in parts.filter(|(_, right)| right.iter().sum::<f32>() < 0.0) {
+            left.iter_mut().chain(right).for_each(|x| *x = -*x);
+        }
+        self
+    }
+}
+
 /// Singular values and vectors of `a`, by the eigenvectors of A^T A: v_i are these, and sigma_i is the
 /// length of A v_i, so that a value below about 1e-8 of the largest is rounding.
 ///
@@ -61,15 +81,15 @@ pub fn svd(a: &Matrix) -> Result<Svd, String> {
     order.sort_by(|a, b| lengths[*b].total_cmp(&lengths[*a]));
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for at in &order {
-        let sign = if vectors.column(*at).sum() < 0.0 { -1.0 } else { 1.0 };
-        left.extend(images.column(*at).iter().map(|x| (sign * x) as f32));
-        right.extend(vectors.column(*at).iter().map(|x| (sign * x) as f32));
+        left.extend(images.column(*at).iter().map(|x| *x as f32));
+        right.extend(vectors.column(*at).iter().map(|x| *x as f32));
     }
-    Ok(Svd {
+    let svd = Svd {
         values: order.iter().map(|at| lengths[*at] as f32).collect(),
         left: Matrix { rows: a.cols, cols: a.rows, entries: left },
         right: Matrix { rows: a.cols, cols: a.cols, entries: right },
-    })
+    };
+    Ok(svd.oriented())
 }
 
 /// An orthonormal basis of the columns of `a`, which has no more columns than rows: Q of A = QR.

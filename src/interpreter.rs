@@ -64,6 +64,14 @@ impl Workspace {
         }
     }
 
+    /// Replaces the first words of one range of integers; a buffer that the workspace lacks stays away.
+    pub fn write_u32(&mut self, name: &str, range: u32, values: &[u32]) {
+        if let Some((spec, Data::U(held))) = self.buffers.get_mut(name) {
+            let start = (u64::from(range) * spec.stride() / 4) as usize;
+            held[start..start + values.len()].copy_from_slice(values);
+        }
+    }
+
     /// Replaces the first words of one range of floats; a buffer that the workspace lacks stays away.
     pub fn write(&mut self, name: &str, range: u32, values: &[f64]) {
         if let Some((spec, Data::F(held))) = self.buffers.get_mut(name) {

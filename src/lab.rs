@@ -2,9 +2,14 @@
 //! way to run anything, for the page, the desktop app and the command line.
 
 mod by_rounds;
+mod fit;
 mod last_token;
+mod projection;
 pub mod rank;
 mod separate_keys;
+pub mod speed;
+pub mod stack;
+mod theorem;
 pub mod theory;
 
 use crate::gpu::run::{Progress, Timing};
@@ -27,11 +32,14 @@ use crate::settings::{InputKind, Method, Projection, Settings};
 use crate::steps::NO_KEY;
 use crate::steps::top_keys::TOP;
 pub use by_rounds::ByRounds;
+pub use fit::{Fitted, Start};
 pub use last_token::Moved;
+pub use projection::{Errors, Matrix, Untrained};
 pub use separate_keys::SeparateKeys;
 use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
+pub use theorem::TheoremErrors;
 
 /// Why a run gave no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,14 +93,18 @@ pub fn measured(settings: &Settings, dims: &Dims) -> Measured {
             semantics: settings.effective_semantics(),
             keep_rounds: false,
         }),
-        Method::Linformer => Measured::Linformer(Linformer {
-            k: settings.projected_len(),
-            shared_ef: settings.projection == Projection::Mean,
-            projection_heads: 1,
-            biased: false,
-            triangle: false,
-            score_scale: ScoreScale::InverseSqrtD,
-        }),
+        Method::Linformer => {
+            let (shared_ef, projection_heads) = settings.projection_sharing();
+            Measured::Linformer(Linformer {
+                k: settings.projected_len(),
+                max_pooling: settings.projection == Projection::Max,
+                shared_ef,
+                projection_heads,
+                biased: false,
+                triangle: false,
+                score_scale: ScoreScale::InverseSqrtD,
+            })
+        }
     }
 }
 
@@ -127,6 +139,7 @@ pub struct Run {
     pub measured: Measured,
     input: Rc<Input>,
     workspace: Workspace,
+    fit: Option<fit::Fit>,
 }
 
 impl Run {
@@ -153,6 +166,7 @@ impl Run {
             measured,
             input: input.clone(),
             workspace,
+            fit: None,
         };
         let mut outcome = (*run.outcome).clone();
         run.read_results(gpu, &mut outcome).await?;
@@ -213,7 +227,9 @@ impl Run {
         let rows = f64::from(sample.count * dims.heads);
         figures.error = exact.relative();
         figures.error_plain = plain.relative();
-        figures.recall = Some(recall / rows);
+        // Max pooling is no matrix, so no key of the input has a weight of its own.
+        let pools = matches!(self.measured, Measured::Linformer(Linformer { max_pooling: true, .. }));
+        figures.recall = (!pools).then_some(recall / rows);
         let projects = matches!(self.measured, Measured::Linformer(_));
         figures.mass = (!projects).then_some(mass / rows);
         // Linformer cannot leave a position itself out, and its value is the answer.
@@ -343,13 +359,16 @@ impl Run {
     pub async fn row(&mut self, gpu: &Gpu, head: u32, query: u32, progress: &Progress) -> Result<RowWeights, LabError> {
         let sample = Sample::all(query, 1);
         let mut rows = Vec::new();
-        for which in [Weights::Exact, Weights::Effective] {
+        let pools = matches!(self.measured, Measured::Linformer(Linformer { max_pooling: true, .. }));
+        let shown: &[Weights] = if pools { &[Weights::Exact] } else { &[Weights::Exact, Weights::Effective] };
+        for &which in shown {
             let plan = measure::weights(self.dims(), &self.measured, which, head, sample, None, gpu.limits)?;
             self.ask(gpu, &plan, progress).await?;
             rows.push(self.workspace.read_f32(gpu, "weights", 0).await?);
         }
-        let method = rows.pop().unwrap_or_default();
-        Ok(RowWeights { head, query, exact: rows.pop().unwrap_or_default(), method })
+        let mut rows = rows.into_iter();
+        let exact = rows.next().unwrap_or_default();
+        Ok(RowWeights { head, query, exact, method: rows.next().unwrap_or_default() })
     }
 
     /// How much of the exact mass the strongest 1, 2, 4, ... keys hold, over at most 64 queries.

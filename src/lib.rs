@@ -24,6 +24,7 @@ pub mod semantics;
 pub mod settings;
 pub mod spectrum;
 pub mod steps;
+pub mod tables;
 pub mod text;
 pub mod theory;
 pub mod verify;

@@ -45,19 +45,29 @@ pub fn planned_bytes(settings: &Settings, dims: &Dims, method: Method, n: u32) -
     plan_within(settings, dims, method, n, UNLIMITED).unwrap_or(u64::MAX)
 }
 
+/// Bytes that the plan of a method holds, instruments left out.
+pub fn bytes(dims: &Dims, measured: &Measured) -> u64 {
+    bytes_within(dims, measured, UNLIMITED).unwrap_or(u64::MAX)
+}
+
 /// # Errors
 /// The first buffer that the limits do not allow.
 fn plan_within(settings: &Settings, dims: &Dims, method: Method, n: u32, limits: Limits) -> Result<u64, Refusal> {
     let (settings, dims) = at_length(settings, dims, method, n);
-    let measured = lab::measured(&settings, &dims);
-    let plan = match &measured {
+    bytes_within(&dims, &lab::measured(&settings, &dims), limits)
+}
+
+/// # Errors
+/// The first buffer that the limits do not allow.
+fn bytes_within(dims: &Dims, measured: &Measured, limits: Limits) -> Result<u64, Refusal> {
+    let plan = match measured {
         // One query at a time has three passes a query, so its buffers are asked for alone.
         Measured::Full(way) if way.way == Way::Rowwise => {
             let mut b = Builder::new(limits, dims.widths());
-            full::buffers(&mut b, &dims, way);
+            full::buffers(&mut b, dims, way);
             b.finish()?
         }
-        other => lab::plan(&dims, other, limits)?,
+        other => lab::plan(dims, other, limits)?,
     };
     Ok(plan.method_bytes())
 }
@@ -187,7 +197,11 @@ pub fn formula(settings: &Settings, dims: &Dims, method: Method) -> Option<Vec<T
         }
         Method::Linformer => {
             let k = u64::from(settings.projected_len());
-            let matrices = if settings.projection == Projection::Mean { 1 } else { 2 };
+            let (shared_ef, projection_heads) = settings.projection_sharing();
+            let matrices = match settings.projection {
+                Projection::Max => 0,
+                _ => u64::from(projection_heads) * if shared_ef { 1 } else { 2 },
+            };
             vec![
                 (Part::ProjectedScores, heads * n * k),
                 (Part::Projections, matrices * k * n),

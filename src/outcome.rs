@@ -187,7 +187,8 @@ pub struct MapImage {
     pub sampled: Option<u32>,
 }
 
-/// One query's weights on every key, `[n]`: exact, and what the method used.
+/// One query's weights on every key, `[n]`: exact, and what the method used; the latter is empty for max
+/// pooling, which gives no key a weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowWeights {
     pub head: u32,

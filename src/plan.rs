@@ -112,6 +112,12 @@ pub enum Step {
     Softmax,
     WeightedSum,
     AttentionBackward,
+    LayerNorm,
+    Project,
+    FeedForward,
+    LayerBackward,
+    Store,
+    Loss,
     Measure,
 }
 
@@ -131,6 +137,12 @@ impl Step {
             Self::Softmax => "softmax",
             Self::WeightedSum => "weighted sum",
             Self::AttentionBackward => "attention backward",
+            Self::LayerNorm => "layer norm",
+            Self::Project => "project",
+            Self::FeedForward => "feed-forward",
+            Self::LayerBackward => "layer backward",
+            Self::Store => "store",
+            Self::Loss => "loss",
             Self::Measure => "measure",
         }
     }
@@ -332,6 +344,11 @@ impl Builder {
 
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Whether the plan has a buffer of this name.
+    pub fn holds(&self, name: &str) -> bool {
+        self.plan.find(name).is_some()
     }
 
     /// Adds a buffer, or finds the one of the same name.

@@ -1,7 +1,9 @@
 //! The numbers that a computation starts from: q, k, v, rotations and projections.
 
-use crate::random::{Stream, normal};
+use crate::random::{Stream, normal, uniform};
 use crate::steps::Widths;
+use crate::steps::max_pooling::window;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What may fill a buffer from outside the GPU.
@@ -17,6 +19,8 @@ pub enum Source {
     /// One row of k numbers, added to the rows of `E K` and `F V`.
     EBias,
     FBias,
+    /// What has this name; its rows have `k` numbers.
+    Named(&'static str),
 }
 
 /// Sizes of a problem. Head h uses k head `h % k_heads` and v head `h % v_heads`.
@@ -37,6 +41,9 @@ impl Dims {
     }
 }
 
+/// Numbers by the name of the buffer that they fill, as rows without padding, all ranges in order.
+pub type Named = BTreeMap<&'static str, Vec<f32>>;
+
 /// q, k and v as rows without padding: `[heads, n_q, d]`, `[k_heads, n_kv, d]`, `[v_heads, n_kv, d_v]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
@@ -46,6 +53,8 @@ pub struct Problem {
     pub v: Vec<f32>,
     pub rotations: Rotations,
     pub projections: Projections,
+    /// Whatever else a plan starts from; what is not here is 0.
+    pub named: Named,
 }
 
 /// Where R comes from; columns are numbered through the groups of a factorised hash.
@@ -60,8 +69,13 @@ pub enum Rotations {
 /// Where E and F come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Projections {
-    /// `E[i, j] = 1 / |segment i|` on segment `i = [floor(i n / k), floor((i + 1) n / k))`; E = F.
+    /// `E[i, j] = 1 / |window i|` on [`window`] i; E = F.
     Mean,
+    /// A convolution with stride = kernel: `E[i, j] = w[j - start of window i]` on [`window`] i, where w
+    /// has `ceil(n / k)` weights, the same for every component. A window that is one shorter leaves the
+    /// last weight out. The weights are uniform in `+-1 / sqrt(ceil(n / k))`, as PyTorch begins a kernel of
+    /// one channel, and depend on (seed, matrix, place) alone.
+    Convolution(u32),
     /// Normal entries of variance 1/k that depend on (seed, matrix, i, j) alone.
     Gaussian(u32),
     /// `[heads or 1, k, n]` each, and the biases `[heads or 1, k]`, empty when there are none.
@@ -75,7 +89,8 @@ pub struct Fill {
     /// Rows of one head; they lie in one range, or in several of `range_rows` each.
     pub rows: u32,
     pub range_rows: u32,
-    /// Rounds and columns of the rotations, or k of the projections; 0 where it has no meaning.
+    /// Rounds and columns of the rotations, or k of the projections and the width of named rows; 0 where it
+    /// has no meaning.
     pub rounds: u32,
     pub columns: u32,
     pub k: u32,
@@ -126,6 +141,10 @@ impl Problem {
                 out.extend((0..fill.k).map(|i| self.projection(fill, head, i, j)));
                 pad(out, fill.k as usize);
             }),
+            Source::Named(name) => match self.named.get(name) {
+                Some(values) => plain(values, fill.rows, fill.k as usize),
+                None => rows.for_each(|_| out.extend(vec![0.0; fill.k.next_multiple_of(4) as usize])),
+            },
             Source::EBias | Source::FBias => {
                 let start = head as usize * fill.k as usize;
                 out.extend((start..start + fill.k as usize).map(|i| self.bias(fill.source, i)));
@@ -155,21 +174,29 @@ impl Problem {
                 let values = if source == Source::EBias { e_bias } else { f_bias };
                 values.get(i).copied().unwrap_or(0.0)
             }
-            Projections::Mean | Projections::Gaussian(_) => 0.0,
+            Projections::Mean | Projections::Convolution(_) | Projections::Gaussian(_) => 0.0,
         }
     }
 
     /// `E[i, j]` or `F[i, j]`.
     fn projection(&self, fill: Fill, head: u32, i: u32, j: u32) -> f32 {
         let n = self.dims.n_kv;
+        let stream = if fill.source == Source::E { Stream::ProjectionE } else { Stream::ProjectionF };
         match &self.projections {
             Projections::Mean => {
-                let edge = |i: u32| (u64::from(i) * u64::from(n) / u64::from(fill.k)) as u32;
-                let segment = edge(i)..edge(i + 1);
-                if segment.contains(&j) { 1.0 / segment.len() as f32 } else { 0.0 }
+                let window = window(i, n, fill.k);
+                if window.contains(&j) { 1.0 / window.len() as f32 } else { 0.0 }
+            }
+            Projections::Convolution(seed) => {
+                let window = window(i, n, fill.k);
+                if !window.contains(&j) {
+                    return 0.0;
+                }
+                let index = (u64::from(head) << 40) + u64::from(j - window.start);
+                let weight = 2.0 * uniform(*seed, stream, index) - 1.0;
+                (weight / f64::from(n.div_ceil(fill.k)).sqrt()) as f32
             }
             Projections::Gaussian(seed) => {
-                let stream = if fill.source == Source::E { Stream::ProjectionE } else { Stream::ProjectionF };
                 let index = (u64::from(head) << 40) + u64::from(j) * u64::from(fill.k) + u64::from(i);
                 normal(*seed, stream, index) / (fill.k as f32).sqrt()
             }

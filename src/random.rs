@@ -16,6 +16,7 @@ pub enum Stream {
     BaselineQueries = 20,
     BaselineKeys = 21,
     RangeFinder = 22,
+    Weights = 30,
 }
 
 /// 64 uniform bits for a counter (splitmix64's finaliser over a mixed key).

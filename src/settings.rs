@@ -5,6 +5,7 @@
 
 mod buckets;
 mod keys;
+mod projection;
 
 use crate::presets::Preset;
 use crate::semantics::{Choice, SelfRule, Semantics};
@@ -12,6 +13,7 @@ use crate::text::{Text, fill};
 pub use buckets::{BucketRule, factorise};
 pub(crate) use keys::listed;
 pub use keys::{KEYS, Key};
+pub use projection::{Projection, Sharing};
 use std::fmt;
 
 /// Largest sequence length that any kernel is planned for.
@@ -59,6 +61,13 @@ pub enum Method {
     Linformer,
 }
 
+/// Attention of the layers of a reversible stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayerAttention {
+    Lsh,
+    Full,
+}
+
 /// What LSH attention does with a sequence that is no longer than one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Short {
@@ -75,14 +84,6 @@ pub enum Hash {
     Auto,
     Plain,
     Factorised,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Projection {
-    /// Mean pooling; E = F.
-    Mean,
-    /// Seeded normal entries of variance 1/k, untrained.
-    Gaussian,
 }
 
 impl Choice for InputKind {
@@ -110,15 +111,15 @@ impl Choice for Method {
         (Self::Linformer, "linformer"),
     ];
 }
+impl Choice for LayerAttention {
+    const ALL: &'static [(Self, &'static str)] = &[(Self::Lsh, "lsh"), (Self::Full, "full")];
+}
 impl Choice for Short {
     const ALL: &'static [(Self, &'static str)] = &[(Self::Lsh, "lsh"), (Self::Full, "full")];
 }
 impl Choice for Hash {
     const ALL: &'static [(Self, &'static str)] =
         &[(Self::Auto, "auto"), (Self::Plain, "plain"), (Self::Factorised, "factorised")];
-}
-impl Choice for Projection {
-    const ALL: &'static [(Self, &'static str)] = &[(Self::Mean, "mean"), (Self::Gaussian, "gaussian")];
 }
 
 /// Everything that a result depends on. See [`KEYS`] for the meaning and range of each field.
@@ -131,6 +132,8 @@ pub struct Settings {
     pub d: u32,
     pub seed: u32,
     pub method: Method,
+    /// A whole stack of layers is meant, of which the method is the attention: `method=reversible`.
+    pub reversible: bool,
     /// Full attention takes its keys from the queries, as LSH attention must.
     pub shared_qk: bool,
     pub rounds: u32,
@@ -145,7 +148,19 @@ pub struct Settings {
     /// `None`: [`DEFAULT_K`], or n when that is less.
     pub k: Option<u32>,
     pub projection: Projection,
+    pub sharing: Sharing,
     pub semantics: Semantics,
+    /// Layers of the reversible stack, and their attention.
+    pub layers: u32,
+    pub attention: LayerAttention,
+    /// Hidden width of the feed-forward layers; `None`: four times the width of the streams.
+    pub d_ff: Option<u32>,
+    /// Parts of the sequence that a feed-forward layer walks one after the other.
+    pub ff_chunks: u32,
+    /// The backward pass hashes again instead of keeping bucket ids.
+    pub rehash: bool,
+    /// Layers' parameters stay in host memory until they are needed.
+    pub swap: bool,
     pub patch: u32,
     pub position: f32,
     pub sharpness: f32,
@@ -165,6 +180,7 @@ impl Default for Settings {
             d: 64,
             seed: 1,
             method: Method::Lsh,
+            reversible: false,
             shared_qk: true,
             rounds: 4,
             buckets: None,
@@ -175,7 +191,14 @@ impl Default for Settings {
             rotations_per_head: true,
             k: None,
             projection: Projection::Mean,
+            sharing: Sharing::Headwise,
             semantics: Semantics::default(),
+            layers: 6,
+            attention: LayerAttention::Lsh,
+            d_ff: None,
+            ff_chunks: 4,
+            rehash: false,
+            swap: false,
             patch: 4,
             position: 0.6,
             sharpness: 400.0,
@@ -215,6 +238,21 @@ impl Settings {
     /// Projected length `k` of Linformer.
     pub fn projected_len(&self) -> u32 {
         self.k.unwrap_or_else(|| DEFAULT_K.min(self.n))
+    }
+
+    /// How Linformer's one layer shares its projections: E and F are one, and how many E there are. Pooling
+    /// is the same for all.
+    pub fn projection_sharing(&self) -> (bool, u32) {
+        if self.projection.has_parameters() {
+            (self.sharing.shares_key_value(), self.sharing.heads(self.heads))
+        } else {
+            (true, 1)
+        }
+    }
+
+    /// Hidden width of the feed-forward layers.
+    pub fn hidden_width(&self) -> u32 {
+        self.d_ff.unwrap_or(4 * self.heads * self.d)
     }
 
     /// The rules of pairs that the input is computed with. The duplication task never counts a

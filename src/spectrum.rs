@@ -47,31 +47,40 @@ impl Spectrum {
         self.known() >= self.n
     }
 
-    /// Sums of the first 1, 2, ... values.
-    fn running(&self) -> Vec<f64> {
-        running(self.svd.values.iter().map(|value| f64::from(*value)))
-    }
-
-    /// Most that the values that were not computed add up to: of `m` of them only the sum of squares R^2 is known,
-    /// so at most sqrt(m) R, and at least nothing.
-    fn rest(&self) -> f64 {
-        let missing = f64::from(self.n.saturating_sub(self.known()));
-        (missing * self.energy_after(self.known())).sqrt()
+    /// What the known part of P leaves out of its squared Frobenius norm, R^2; 0 when all is known.
+    fn left_out(&self) -> f64 {
+        self.energy_after(self.known())
     }
 
     /// Linformer's Figure 1: the sum of the first 1, 2, ... values over the sum of all.
+    ///
+    /// A value that was found is never too large. The true sum of r leading ones exceeds theirs by at most sqrt(r) R,
+    /// and the sum of all that of the known ones by at most sqrt(n) R, since m values whose squares add up to R^2 add up
+    /// to at most sqrt(m) R.
     pub fn cumulative(&self) -> Vec<Between> {
-        let (running, rest) = (self.running(), self.rest());
-        let known = running.last().copied().unwrap_or_default();
-        let share = |sum: f64, rest: f64| if known + rest > 0.0 { sum / (known + rest) } else { 1.0 };
-        running.into_iter().map(|sum| Between { low: share(sum, rest), high: share(sum, 0.0) }).collect()
+        let running = running(self.svd.values.iter().map(|value| f64::from(*value)));
+        let (known, rest) = (running.last().copied().unwrap_or_default(), self.left_out().sqrt());
+        let most = known + f64::from(self.n).sqrt() * rest;
+        let share = |part: f64, of: f64| if of > 0.0 { (part / of).min(1.0) } else { 1.0 };
+        let ends = running.into_iter().zip(1u32..);
+        ends.map(|(sum, r)| Between { low: share(sum, most), high: share(sum + f64::from(r).sqrt() * rest, known) })
+            .collect()
     }
 
-    /// The same with the squares of the values: the share of the squared Frobenius norm of P.
-    pub fn cumulative_energy(&self) -> Vec<f64> {
+    /// The normalised cumulative sum of the first r values, where it is known exactly.
+    pub fn share_at(&self, r: u32) -> Option<f64> {
+        let share = *self.cumulative().get(r.checked_sub(1)? as usize)?;
+        (share.low == share.high).then_some(share.low)
+    }
+
+    /// The same with the squares of the values: the share of the squared Frobenius norm of P. The true sum of r leading
+    /// ones exceeds theirs by at most R^2.
+    pub fn cumulative_energy(&self) -> Vec<Between> {
         let sums = running(self.svd.values.iter().map(|value| f64::from(*value).powi(2)));
+        let rest = self.left_out();
         let total = if self.is_whole() { sums.last().copied().unwrap_or_default() } else { self.energy };
-        sums.into_iter().map(|sum| if total > 0.0 { (sum / total).min(1.0) } else { 1.0 }).collect()
+        let share = |part: f64| if total > 0.0 { (part / total).min(1.0) } else { 1.0 };
+        sums.into_iter().map(|sum| Between { low: share(sum), high: share(sum + rest) }).collect()
     }
 
     /// The squared Frobenius distance of P from its best approximation of rank r (Eckart and Young 1936): the sum

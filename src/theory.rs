@@ -116,6 +116,44 @@ pub fn overfull_by_length(n: u32, buckets: u32, most: u32, d: u32) -> f64 {
     quadrature.integral(range, |x| chi_square(x) * more_than(most, n, taken((x / f64::from(d)).sqrt())))
 }
 
+/// What Linformer's theorems ask of the rows k: both are about the existence of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theorem {
+    /// Theorem 1: `k = 5 ln n / (eps^2 - eps^3)`, for a matrix of rank k that acts on a vector like P.
+    First,
+    /// Theorem 2: `k = min(9 d ln d, 5 ln n) / eps^2`, for Linformer's own form. The orders of both terms
+    /// hold up to constants that the paper does not tell: they are taken as 1.
+    Second { d: u32 },
+}
+
+/// The most that `eps^2 - eps^3` can be, at eps = 2/3: below `5 ln n` divided by it theorem 1 has no eps.
+pub const UNDEFINED_FROM: f64 = 4.0 / 27.0;
+
+impl Theorem {
+    /// Rows for n keys and an error eps, which is below 1.
+    pub fn rows(self, n: f64, eps: f64) -> f64 {
+        match self {
+            Self::First => 5.0 * n.ln() / (eps * eps * (1.0 - eps)),
+            Self::Second { d } => (9.0 * f64::from(d) * f64::from(d).ln()).min(5.0 * n.ln()) / (eps * eps),
+        }
+    }
+
+    /// The least eps for which k rows suffice; `None` where no eps of at most 2/3 (1 in theorem 2) does.
+    pub fn eps(self, n: f64, k: f64) -> Option<f64> {
+        let most = if self == Self::First { 2.0 / 3.0 } else { 1.0 };
+        if self.rows(n, most) > k {
+            return None;
+        }
+        // Rows fall as eps grows.
+        let (mut low, mut high) = (0.0, most);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            if self.rows(n, middle) > k { low = middle } else { high = middle }
+        }
+        Some(high)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +189,22 @@ mod tests {
         // Very wide vectors have columns of one length.
         let [even, wide] = [overfull_if_even(1024, 32, 40), overfull_by_length(1024, 32, 40, 1 << 20)];
         assert!((even / wide - 1.0).abs() < 0.01, "{even} {wide}");
+    }
+
+    #[test]
+    fn the_theorems_at_a_few_places() {
+        // By hand: 5 ln 4096 / (0.25 - 0.125) = 332.7, and 5 ln 4096 / 0.25 = 166.4.
+        assert!((Theorem::First.rows(4096.0, 0.5) - 332.71).abs() < 0.01);
+        assert!((Theorem::Second { d: 64 }.rows(4096.0, 0.5) - 166.36).abs() < 0.01);
+        // With two numbers in a key 9 d ln d is the less.
+        assert!((Theorem::Second { d: 2 }.rows(4096.0, 0.5) - 49.91).abs() < 0.01);
+        for theorem in [Theorem::First, Theorem::Second { d: 64 }] {
+            let eps = theorem.eps(4096.0, theorem.rows(4096.0, 0.25)).expect("in reach");
+            assert!((eps - 0.25).abs() < 1e-9, "{eps}");
+        }
+        let least = 5.0 * 4096f64.ln() / UNDEFINED_FROM;
+        assert_eq!(Theorem::First.eps(4096.0, least - 0.1), None);
+        assert!(Theorem::First.eps(4096.0, least + 0.1).is_some());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
 use attention_lab::gpu::device;
+use attention_lab::semantics::Choice;
 use attention_lab::settings::{Arrangement, Hash, InputKind, Method, Sample, Settings};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
@@ -361,9 +362,7 @@ fn every_view_opens_in_both_themes_and_sizes() {
     ] {
         app.set_size(size.into());
         app.ctx.set_theme(theme);
-        for view in
-            [View::Buckets, View::Attention, View::Result, View::Memory, View::Codes, View::Theory, View::Compare]
-        {
+        for (view, _) in View::ALL.iter().copied() {
             app.state_mut().obey(Command::Open(view));
             app.step();
             settle(&mut app);

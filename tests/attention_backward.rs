@@ -7,7 +7,7 @@ use attention_lab::methods::attention_backward::{full_plan, lsh_plan};
 use attention_lab::methods::full::{self, Full, Way};
 use attention_lab::methods::lsh::{self, Lsh};
 use attention_lab::plan::{Limits, Plan, Step};
-use attention_lab::problem::{Dims, Problem, Projections, Rotations};
+use attention_lab::problem::{Dims, Named, Problem, Projections, Rotations};
 use attention_lab::random::{Stream, normal};
 use attention_lab::semantics::{KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 
@@ -26,6 +26,7 @@ fn problem(dims: Dims) -> Problem {
         v: make(3, dims.v_heads * dims.n_kv * dims.d_v),
         rotations: Rotations::Seeded(9),
         projections: Projections::Mean,
+        named: Named::new(),
     }
 }
 

@@ -530,3 +530,24 @@ fn sixty_five_thousand_tokens_run_in_little_memory() {
     // Outputs and exact outputs are means of the same pixels.
     assert!(number(&result, "error") < 0.5, "{}", result["error"]);
 }
+
+/// Memory of a reversible stack hardly grows with its depth, and its inputs are rebuilt.
+#[test]
+fn a_reversible_stack_reports_its_memory_and_error() {
+    let flags = "--method reversible --input clusters --n 256 --d 16 --heads 2";
+    let [few, many] = [2, 12].map(|layers| run(&format!("{flags} --layers {layers}")));
+    assert_eq!(many["method"], "reversible");
+    assert_eq!(many["layers"], 12);
+    assert!(number(&many, "activation_bytes") < 1.3 * number(&few, "activation_bytes"));
+    for result in [&few, &many] {
+        let error = number(result, "reconstruction_error");
+        assert!(error > 0.0 && error < 1e-4, "{error}");
+        assert!(number(result, "peak_bytes") > number(result, "activation_bytes"));
+        assert!(number(result, "share") > 0.0, "the figures of its attention");
+    }
+    let again = run(&format!("{flags} --layers 3 --rehash true --swap true --attention lsh --d-ff 40 --ff-chunks 3"));
+    assert_eq!(again["flips"].as_array().map(Vec::len), Some(3));
+    let full = run(&format!("{flags} --layers 3 --attention full"));
+    assert_eq!(full["flips"].as_array().map(Vec::len), Some(0));
+    assert!(refused(&["run", "--method", "reversible", "--layers", "25"]).contains("layers"));
+}

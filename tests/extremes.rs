@@ -8,7 +8,7 @@ use attention_lab::methods::full::{Full, Way};
 use attention_lab::methods::lsh::Lsh;
 use attention_lab::methods::measure::{self, Measured, Sample, Weights};
 use attention_lab::plan::{Limits, Plan};
-use attention_lab::problem::{Dims, Problem, Projections, Rotations};
+use attention_lab::problem::{Dims, Named, Problem, Projections, Rotations};
 use attention_lab::random::{Stream, normal};
 use attention_lab::semantics::{KeyNorm, ScoreScale, SelfRule, Semantics};
 
@@ -35,6 +35,7 @@ fn problem(longest: f32) -> Problem {
         v: (0..N * 4).map(|i| number(2, i)).collect(),
         rotations: Rotations::Seeded(3),
         projections: Projections::Mean,
+        named: Named::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use attention_lab::methods::lsh::{self, Lsh};
 use attention_lab::methods::measure::{self, Sample, Window};
 use attention_lab::outcome::lost_pairs;
 use attention_lab::plan::{Limits, Plan};
-use attention_lab::problem::{Dims, Fill, Problem, Projections, Rotations, Source};
+use attention_lab::problem::{Dims, Fill, Named, Problem, Projections, Rotations, Source};
 use attention_lab::random::{Stream, below, normal};
 use attention_lab::semantics::{KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 use std::collections::HashSet;
@@ -34,6 +34,7 @@ fn problem(dims: Dims) -> Problem {
         v: make(3, dims.v_heads * dims.n_kv * dims.d_v),
         rotations: Rotations::Seeded(9),
         projections: Projections::Mean,
+        named: Named::new(),
     }
 }
 
@@ -139,6 +140,7 @@ fn linformer_with_identity_projections_is_full_attention() {
         k: 66,
         shared_ef: false,
         projection_heads: 1,
+        max_pooling: false,
         biased: false,
         triangle: false,
         score_scale: ScoreScale::InverseSqrtD,
@@ -406,6 +408,7 @@ fn columns_of_zeros_change_no_result() {
             v: widened(&narrow.v, 14, d_v),
             rotations: Rotations::Given(rotations),
             projections: Projections::Mean,
+            named: Named::new(),
         };
         let plans =
             [lsh::plan(&dims, &lsh, LIMITS), full::plan(&dims, &full, LIMITS)].map(|plan| plan.expect("a plan"));

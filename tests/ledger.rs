@@ -9,7 +9,7 @@ use attention_lab::methods::linformer::Linformer;
 use attention_lab::methods::lsh::Lsh;
 use attention_lab::methods::measure::{self, Measured, Sample};
 use attention_lab::plan::{Plan, Refusal};
-use attention_lab::problem::{Dims, Problem, Projections, Rotations};
+use attention_lab::problem::{Dims, Named, Problem, Projections, Rotations};
 use attention_lab::random::{Stream, normal};
 use attention_lab::semantics::{ScoreScale, Semantics};
 use std::collections::BTreeMap;
@@ -37,6 +37,7 @@ fn problem(n: u32) -> Problem {
         v: make(3, 5),
         rotations: Rotations::Seeded(1),
         projections: Projections::Mean,
+        named: Named::new(),
     }
 }
 
@@ -50,6 +51,7 @@ fn methods() -> Vec<Measured> {
             k: 20,
             shared_ef: true,
             projection_heads: 1,
+            max_pooling: false,
             biased: false,
             triangle: false,
             score_scale: ScoreScale::InverseSqrtD,

@@ -6,7 +6,7 @@ use attention_lab::gpu::{Gpu, block_on, run::Progress, workspace::Workspace};
 use attention_lab::methods::full::{self, Full, Way};
 use attention_lab::methods::linformer::{self, Linformer};
 use attention_lab::plan::Plan;
-use attention_lab::problem::{Dims, Problem, Projections, Rotations};
+use attention_lab::problem::{Dims, Named, Problem, Projections, Rotations};
 use attention_lab::random::{Stream, normal};
 use attention_lab::semantics::{ScoreScale, Semantics};
 
@@ -23,6 +23,7 @@ fn problem() -> Problem {
         v: (0..KEYS * DIMS.d_v).map(|i| (i / DIMS.d_v) as f32 / KEYS as f32).collect(),
         rotations: Rotations::Seeded(1),
         projections: Projections::Mean,
+        named: Named::new(),
     }
 }
 
@@ -73,6 +74,7 @@ fn every_key_counts() {
         k: 1,
         shared_ef: true,
         projection_heads: 1,
+        max_pooling: false,
         biased: false,
         triangle: false,
         score_scale: ScoreScale::InverseSqrtD,

@@ -10,7 +10,7 @@ use attention_lab::methods::linformer::{self, Linformer};
 use attention_lab::methods::lsh::{self, Lsh};
 use attention_lab::methods::measure::{self, Measured, Sample, Weights};
 use attention_lab::plan::Plan;
-use attention_lab::problem::{Dims, Problem, Projections, Rotations};
+use attention_lab::problem::{Dims, Named, Problem, Projections, Rotations};
 use attention_lab::random::{Stream, normal};
 use attention_lab::semantics::{ScoreScale, SelfRule, Semantics, Wrap};
 use attention_lab::settings::Settings;
@@ -26,7 +26,15 @@ fn dims(n: u32, d: u32, d_v: u32) -> Dims {
 
 fn problem(dims: Dims, q: Vec<f32>, seed: u32) -> Problem {
     let v = (0..dims.n_kv * dims.d_v).map(|i| normal(seed, Stream::Codes, u64::from(i))).collect();
-    Problem { dims, k: q.clone(), q, v, rotations: Rotations::Seeded(seed), projections: Projections::Mean }
+    Problem {
+        dims,
+        k: q.clone(),
+        q,
+        v,
+        rotations: Rotations::Seeded(seed),
+        projections: Projections::Mean,
+        named: Named::new(),
+    }
 }
 
 fn gaussian(n: u32, d: u32, seed: u32) -> Vec<f32> {
@@ -237,6 +245,7 @@ fn k_above_n_is_refused_and_uneven_k_pools_everything() {
         k: 33,
         shared_ef: true,
         projection_heads: 1,
+        max_pooling: false,
         biased: false,
         triangle: false,
         score_scale: ScoreScale::InverseSqrtD,

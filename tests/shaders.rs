@@ -118,8 +118,24 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
         ),
         (
             "effective_weights",
-            in_rust!(effective_weights::Params { first_group, tiles, n, k, k4, column_start, columns }),
+            in_rust!(effective_weights::Params { first_group, tiles, n, k, k4, column_start, columns, is_signed }),
         ),
+        ("residual", in_rust!(residual::Params { first_group, rows, columns, value_row, target_row, weight, step })),
+        ("softmax_backward", in_rust!(softmax_backward::Params { first_group, rows, columns, gradient_row, scale })),
+        (
+            "adam",
+            in_rust!(adam::Params {
+                first_group,
+                count,
+                rate,
+                decay_first,
+                decay_second,
+                unbias_first,
+                unbias_second,
+                epsilon
+            }),
+        ),
+        ("max_pooling", in_rust!(max_pooling::Params { first_group, n, k, width4, start, count })),
         ("top_keys", in_rust!(top_keys::Params { first_group, rows, n_kv, count, row_start, key_start, key_count })),
         ("top_attention", in_rust!(top_attention::Params { first_group, rows, row_start, count })),
         (
@@ -140,6 +156,11 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
                 biased,
             }),
         ),
+        ("column_sums", in_rust!(column_sums::Params { first_group, row, start, end, accumulate })),
+        ("layer_norm", in_rust!(layer_norm::Params { first_group, rows, width, row, eps })),
+        ("gelu", in_rust!(gelu::Params { first_group, count })),
+        ("cross_entropy", in_rust!(cross_entropy::Params { first_group, rows, row_start, vocabulary, row })),
+        ("scaled_copy", in_rust!(scaled_copy::Params { first_group, count, factor })),
         (
             "coverage",
             in_rust!(coverage::Params {

@@ -4,6 +4,8 @@
 mod backward;
 #[path = "steps/dense.rs"]
 mod dense;
+#[path = "steps/fit.rs"]
+mod fit;
 
 use attention_lab::check::{self, CaseResult};
 use attention_lab::gpu::run::Progress;
@@ -63,7 +65,7 @@ fn wrong_twins_are_caught() {
 }
 
 fn broken() -> impl Iterator<Item = &'static Broken> {
-    BROKEN.iter().chain(dense::BROKEN).chain(backward::BROKEN)
+    BROKEN.iter().chain(dense::BROKEN).chain(backward::BROKEN).chain(fit::BROKEN)
 }
 
 /// A twin with one mistake, and a case in which it must show.
@@ -280,6 +282,24 @@ const BROKEN: &[Broken] = &[
         },
     },
     Broken {
+        what: "windows of equal length",
+        kernel: &max_pooling::POOL,
+        case: "linformer, max pooling, k does not divide n",
+        twin: |p, w, b| {
+            let cut = with::<max_pooling::Params>(p, |p| p.n -= p.n % p.k);
+            (max_pooling::POOL.twin)(&cut, w, b);
+        },
+    },
+    Broken {
+        what: "a slice forgets those before it",
+        kernel: &max_pooling::POOL,
+        case: "linformer, 1 of 70001 keys by max pooling",
+        twin: |p, w, b| {
+            b[1].f_mut().fill(f64::NEG_INFINITY);
+            (max_pooling::POOL.twin)(p, w, b);
+        },
+    },
+    Broken {
         what: "later keys are seen",
         kernel: &full_attention::ATTEND,
         case: "full online, sees nothing",
@@ -424,6 +444,15 @@ const BROKEN: &[Broken] = &[
         twin: |p, w, b| {
             (effective_weights::WEIGHTS.twin)(p, w, b);
             b[2].f_mut()[0] *= -1.0;
+        },
+    },
+    Broken {
+        what: "signs are lost",
+        kernel: &effective_weights::WEIGHTS,
+        case: "linformer, uneven, a matrix a head",
+        twin: |p, w, b| {
+            let positive = with::<effective_weights::Params>(p, |p| p.is_signed = 0);
+            (effective_weights::WEIGHTS.twin)(&positive, w, b);
         },
     },
     Broken {

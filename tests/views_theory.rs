@@ -56,6 +56,49 @@ fn pictures(app: &mut Harness<'_, App>, name: &str) {
 }
 
 #[test]
+fn bounds_beside_measured_errors() {
+    let settings = Settings { n: 1024, ..Settings::default() };
+    let mut app = open([1280.0, 2000.0], egui::Theme::Dark, settings, View::Theory);
+    sees(&app, "existence");
+    sees(&app, "All figures come from all queries.");
+    assert!(app.query_by_label_contains("being measured").is_none(), "something was never measured");
+    screenshot(&mut app, "theory_bounds_wide_dark");
+    app.set_size(egui::vec2(390.0, 2600.0));
+    app.ctx.set_theme(egui::Theme::Light);
+    settle(&mut app);
+    screenshot(&mut app, "theory_bounds_phone_light");
+}
+
+#[test]
+fn tables_live() {
+    let settings = Settings { n: 256, d: 16, ..Settings::default() };
+    let mut app = open([1280.0, 800.0], egui::Theme::Dark, settings, View::Tables);
+    sees(&app, "Reformer, table 1");
+    sees(&app, "max(b h l d, b h l r (4 l / n_c)²)");
+    sees(&app, "printed 1.5 / 1.7");
+    sees(&app, "printed 20 / 60");
+    // 8 heads, 4 rounds, chunks of 32 at 4,096 tokens: 8 x 4 x (2 x 4096 x 32 - 32 x 32).
+    sees(&app, "8,355,840");
+    pictures(&mut app, "tables");
+    app.set_size(egui::vec2(1280.0, 2000.0));
+    app.run();
+    app.get_by_label("Take the settings").click();
+    settle(&mut app);
+    // n = 512 is short enough to be measured unasked; 1,024 is not.
+    sees(&app, "here ");
+    let measured = |app: &Harness<'_, App>| app.query_all_by_label_contains("here ").count();
+    let before = measured(&app);
+    app.get_all_by_label("Measure 1,024").next().expect("a button").click();
+    settle(&mut app);
+    assert_eq!(measured(&app), before + 3);
+    screenshot(&mut app, "tables_whole_dark");
+    app.set_size(egui::vec2(390.0, 2600.0));
+    app.ctx.set_theme(egui::Theme::Light);
+    settle(&mut app);
+    screenshot(&mut app, "tables_whole_phone_light");
+}
+
+#[test]
 fn experiments_beside_their_theory() {
     let settings = Settings { n: 256, d: 16, ..Settings::default() };
     let mut app = open([1280.0, 800.0], egui::Theme::Dark, settings.clone(), View::Theory);
@@ -67,7 +110,7 @@ fn experiments_beside_their_theory() {
     app.state_mut().set(Settings { rounds: 2, ..settings });
     app.run_steps(3);
     while app.state().is_busy() {
-        assert!(app.query_by_label_contains("being measured").is_none(), "measured again");
+        assert!(app.query_by_label("16 buckets: being measured.").is_none(), "measured again");
         app.step();
     }
     app.set_size(egui::vec2(1280.0, 2600.0));

@@ -1,10 +1,12 @@
 //! The panel of settings: four sliders on top, everything else folds below.
 
+use super::stage::family;
+use super::views::method_name;
 use super::views::ticks::{grouped, written};
 use crate::presets::{PRESETS, Preset};
-use crate::semantics::{Choice, KeyNorm, ScoreScale, SelfRule, Wrap};
+use crate::semantics::{Choice, KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 use crate::settings::{
-    Arrangement, BucketRule, Hash, InputKind, MAX_BUCKETS, MAX_N, Method, Projection, Sample, Settings, Short,
+    Arrangement, BucketRule, Hash, InputKind, MAX_BUCKETS, MAX_N, Method, Projection, Sample, Settings, Sharing, Short,
 };
 use crate::text::{Text, fill};
 use egui::emath::Numeric;
@@ -128,12 +130,56 @@ pub fn others(ui: &mut Ui, settings: &mut Settings, has_own: bool) -> Asked {
     presets(ui, settings);
     section(ui, Text::SectionInput, Text::SectionInputHelp, |ui| input(ui, settings));
     section(ui, Text::SectionShapes, Text::SectionShapesHelp, |ui| shapes(ui, settings));
-    section(ui, Text::SectionHashing, Text::SectionHashingHelp, |ui| hashing(ui, settings));
-    section(ui, Text::SectionRules, Text::SectionRulesHelp, |ui| rules(ui, settings));
+    let method = family(settings.method);
+    let of_lsh = (method != Method::Lsh).then(|| fill(Text::OfLsh, &[method_name(method)]));
+    section(ui, Text::SectionHashing, Text::SectionHashingHelp, |ui| unless(ui, of_lsh, |ui| hashing(ui, settings)));
+    let no_rules = (method == Method::Linformer).then(|| Text::NoRules.get().to_owned());
+    section(ui, Text::SectionRules, Text::SectionRulesHelp, |ui| unless(ui, no_rules, |ui| rules(ui, settings)));
+    let of_linformer = (method != Method::Linformer).then(|| fill(Text::OfLinformer, &[method_name(method)]));
     section(ui, Text::SectionProjection, Text::SectionProjectionHelp, |ui| {
-        choice(ui, Text::Projection, Text::ProjectionHelp, &mut settings.projection, Projection::ALL);
+        unless(ui, of_linformer, |ui| projection(ui, settings));
     });
     asked
+}
+
+/// Controls that can be used, unless there is a sentence why they would change nothing.
+fn unless(ui: &mut Ui, why: Option<String>, controls: impl FnOnce(&mut Ui)) {
+    let on = why.is_none();
+    if let Some(why) = why {
+        note(ui, &why);
+    }
+    ui.add_enabled_ui(on, controls);
+}
+
+fn note(ui: &mut Ui, words: &str) {
+    ui.label(RichText::new(words).small().weak());
+}
+
+fn projection(ui: &mut Ui, settings: &mut Settings) {
+    choice(ui, Text::Projection, Text::ProjectionHelp, &mut settings.projection, Projection::ALL);
+    let (n, k) = (settings.n, settings.projected_len());
+    if settings.projection != Projection::Gaussian {
+        let (short, longer) = (n / k, n % k);
+        let of = |positions: u32| grouped(positions.into());
+        note(
+            ui,
+            &match longer {
+                0 => fill(Text::ProjectionWindows, &[&of(short)]),
+                _ => fill(Text::ProjectionWindowsUneven, &[&of(longer), &of(short + 1), &of(short)]),
+            },
+        );
+    }
+    if settings.projection == Projection::Convolution {
+        note(ui, &fill(Text::ProjectionKernel, &[&grouped(n.div_ceil(k).into())]));
+    }
+    if settings.projection.has_parameters() {
+        choice(ui, Text::Sharing, Text::SharingHelp, &mut settings.sharing, Sharing::ALL);
+        if settings.heads == 1 {
+            note(ui, Text::SharingOneHead.get());
+        }
+    } else {
+        note(ui, Text::SharingPooled.get());
+    }
 }
 
 /// Which code's rules these are, and a menu to take another's.
@@ -221,11 +267,16 @@ fn hashing(ui: &mut Ui, settings: &mut Settings) {
         factors => fill(Text::HashCost, &[&grouped(plain.into()), &columns(factors)]),
     };
     ui.label(RichText::new(cost).small().weak());
-    switch(ui, Text::RotationsPerHead, Text::RotationsPerHeadHelp, &mut settings.rotations_per_head);
+    let one_head = (settings.heads == 1).then(|| Text::RotationsOneHead.get().to_owned());
+    unless(ui, one_head, |ui| {
+        switch(ui, Text::RotationsPerHead, Text::RotationsPerHeadHelp, &mut settings.rotations_per_head);
+    });
 }
 
 fn rules(ui: &mut Ui, settings: &mut Settings) {
     let asks_for_itself = settings.input == InputKind::Duplication;
+    let is_full = family(settings.method) == Method::Full;
+    let separate = (is_full && !settings.shared_qk).then(|| Text::RulesOfShared.get().to_owned());
     let rule = &mut settings.semantics;
     switch(ui, Text::Causal, Text::CausalHelp, &mut rule.causal);
     let factor = if let ScoreScale::Value(factor) = rule.score_scale { factor } else { 0.5 };
@@ -238,24 +289,34 @@ fn rules(ui: &mut Ui, settings: &mut Settings) {
     if let ScoreScale::Value(factor) = &mut rule.score_scale {
         number(ui, Text::ScaleFactor, Text::ScaleHelp, factor, 0.0..=1000.0, 0.01);
     }
+    unless(ui, separate, |ui| key_rules(ui, rule, asks_for_itself));
+    let of_lsh = is_full.then(|| Text::RulesOfLsh.get().to_owned());
+    unless(ui, of_lsh, |ui| lsh_rules(ui, rule));
+}
+
+/// Rules of keys that are queries.
+fn key_rules(ui: &mut Ui, rule: &mut Semantics, asks_for_itself: bool) {
     choice(ui, Text::KeyNorm, Text::KeyNormHelp, &mut rule.key_norm, KeyNorm::ALL);
     if rule.key_norm != KeyNorm::None {
         number(ui, Text::KeyNormEps, Text::KeyNormEpsHelp, &mut rule.key_norm_eps, 0.0..=1.0, 1e-4);
     }
     if asks_for_itself {
-        ui.label(RichText::new(Text::SelfNever.get()).small().weak());
-    } else {
-        let score = if let SelfRule::Value(score) = rule.self_rule { score } else { -1e5 };
-        let rules = [
-            (SelfRule::Value(score), Text::SelfValue),
-            (SelfRule::Include, Text::SelfInclude),
-            (SelfRule::Exclude, Text::SelfExclude),
-        ];
-        select(ui, Text::SelfPair, Text::SelfPairHelp, &mut rule.self_rule, &rules);
-        if let SelfRule::Value(score) = &mut rule.self_rule {
-            number(ui, Text::SelfScore, Text::SelfPairHelp, score, -1e6..=1e6, 100.0);
-        }
+        note(ui, Text::SelfNever.get());
+        return;
     }
+    let score = if let SelfRule::Value(score) = rule.self_rule { score } else { -1e5 };
+    let rules = [
+        (SelfRule::Value(score), Text::SelfValue),
+        (SelfRule::Include, Text::SelfInclude),
+        (SelfRule::Exclude, Text::SelfExclude),
+    ];
+    select(ui, Text::SelfPair, Text::SelfPairHelp, &mut rule.self_rule, &rules);
+    if let SelfRule::Value(score) = &mut rule.self_rule {
+        number(ui, Text::SelfScore, Text::SelfPairHelp, score, -1e6..=1e6, 100.0);
+    }
+}
+
+fn lsh_rules(ui: &mut Ui, rule: &mut Semantics) {
     switch(ui, Text::SameBucket, Text::SameBucketHelp, &mut rule.same_bucket);
     number(ui, Text::Before, Text::BeforeHelp, &mut rule.chunks_before, 0..=8, 0.05);
     number(ui, Text::After, Text::AfterHelp, &mut rule.chunks_after, 0..=8, 0.05);
@@ -340,7 +401,13 @@ named! {
     BucketRule { Paper => BucketRulePaper, Chunks => BucketRuleChunks, PowerOfTwo => BucketRulePowerOfTwo }
     Short { Lsh => ShortLsh, Full => ShortFull }
     Hash { Auto => HashAuto, Plain => HashPlain, Factorised => HashFactorised }
-    Projection { Mean => ProjectionMean, Gaussian => ProjectionGaussian }
+    Projection {
+        Mean => ProjectionMean, Max => ProjectionMax, Gaussian => ProjectionGaussian,
+        Convolution => ProjectionConvolution
+    }
+    Sharing {
+        None => SharingNone, Headwise => SharingHeadwise, KeyValue => SharingKeyValue, Layerwise => SharingLayerwise
+    }
     KeyNorm { None => KeyNormNone, L2Max => KeyNormMax, L2Rms => KeyNormRms }
     Wrap { None => WrapNone, InRound => WrapInRound, AcrossRounds => WrapAcross }
 }

@@ -1,6 +1,7 @@
 //! Files from outside: the shipped photographs, pictures that the user opens or drops, and stored outputs.
 
 use crate::inputs::{self, Picture};
+use crate::lab::rank::trained;
 use crate::settings::Sample;
 use crate::text::{Text, fill};
 use egui::DroppedFileHandle;
@@ -31,6 +32,17 @@ pub async fn read(folder: &str, file: &str) -> Result<Vec<u8>, String> {
     #[cfg(target_arch = "wasm32")]
     let bytes = fetch(&path).await;
     bytes.map_err(|why| fill(Text::FileMissing, &[&path, &why]))
+}
+
+/// The bytes of Q and K of the trained model.
+///
+/// # Errors
+/// In words, when they cannot be loaded.
+pub async fn trained() -> Result<Vec<u8>, String> {
+    #[cfg(not(target_arch = "wasm32"))]
+    return Ok(trained::BYTES.to_vec());
+    #[cfg(target_arch = "wasm32")]
+    fetch(trained::PATH).await.map_err(|error| fill(Text::TrainedMissing, &[&error]))
 }
 
 #[cfg(target_arch = "wasm32")]

@@ -26,7 +26,7 @@ use session::{Again, Session, Stands};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use views::{attention, buckets, codes, compare, memory, result, theory};
+use views::{attention, buckets, codes, compare, layers, memory, projection, rank, result, tables, theory};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -70,7 +70,11 @@ struct Views {
     result: result::State,
     memory: memory::State,
     codes: codes::State,
+    projection: projection::State,
     theory: theory::State,
+    rank: rank::State,
+    tables: tables::State,
+    layers: layers::State,
     compare: compare::State,
 }
 
@@ -97,6 +101,9 @@ impl App {
         let (address, told) = Address::read(n);
         let notice = told.error.map(|error| worded(Text::BadAddress, &error));
         let settings = settings.unwrap_or(told.settings);
+        // A stack of layers has a view of its own; its attention is the method.
+        let view = if settings.reversible { View::Layers } else { told.view };
+        let settings = Settings { reversible: false, ..settings };
         let session = gpu.ok_or_else(|| Text::NoDevice.get().to_owned()).map(|gpu| {
             let mut session = Session::new(gpu, settings.clone(), &cc.egui_ctx);
             if let Some(picture) = picture {
@@ -113,8 +120,8 @@ impl App {
             session,
             render_state,
             address,
-            view: told.view,
-            detail: if told.view == View::Compare { View::Buckets } else { told.view },
+            view,
+            detail: if view == View::Compare { View::Buckets } else { view },
             views: Views::default(),
             hovered: None,
             locked: None,
@@ -265,7 +272,7 @@ impl App {
                 said.extend(session.failure().map(str::to_owned));
                 said.extend(session.checking().map(|exam| summary::of_exam(exam).get().to_owned()));
                 said.extend(session.checked().map(summary::of_check));
-                let answer = |_| None;
+                let answer = |question| session.answer(question);
                 let scene = session.scene(&answer);
                 match (session.stands(), &scene) {
                     (Stands::Running, Some(_)) => said.push(Text::SummaryOld.get().to_owned()),
@@ -273,7 +280,10 @@ impl App {
                     (Stands::Cancelled, _) => said.push(Text::CancelledNote.get().to_owned()),
                     (Stands::Done | Stands::Failed, _) => {}
                 }
-                said.extend(scene.map(|scene| summary::of_scene(&self.dressed(scene))));
+                if let Some(scene) = scene.map(|scene| self.dressed(scene)) {
+                    said.push(summary::of_scene(&scene));
+                    said.extend((self.view == View::Rank).then(|| summary::of_rank(&scene)).flatten());
+                }
                 said.push(fill(Text::SummaryView, &[summary::view_name(self.view).get()]));
             }
         }

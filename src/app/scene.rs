@@ -1,16 +1,22 @@
 //! What the views look at and what they may ask for. A view never changes the world itself.
 
 use crate::inputs::Input;
+use crate::lab::rank::LowRank;
+use crate::lab::rank::trained::Layer;
+use crate::lab::speed::{Savings, Speed};
+use crate::lab::stack::{Passage, Stacked};
 use crate::lab::theory::{Experiment, Series};
-use crate::lab::{ByRounds, Moved, SeparateKeys};
+use crate::lab::{ByRounds, Errors, Fitted, Matrix, Moved, SeparateKeys, Start, TheoremErrors, Untrained};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
 use crate::plan::Limits;
 use crate::presets::Preset;
+use crate::problem::Source;
 use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
 #[cfg(target_arch = "wasm32")]
 use crate::settings::{SettingsError, listed};
+use crate::tables::Sizes;
 use std::rc::Rc;
 
 /// The views that the strip of steps opens.
@@ -21,7 +27,11 @@ pub enum View {
     Result,
     Memory,
     Codes,
+    Projection,
     Theory,
+    Rank,
+    Tables,
+    Layers,
     Compare,
 }
 
@@ -32,7 +42,11 @@ impl Choice for View {
         (Self::Result, "result"),
         (Self::Memory, "memory"),
         (Self::Codes, "codes"),
+        (Self::Projection, "projection"),
         (Self::Theory, "theory"),
+        (Self::Rank, "rank"),
+        (Self::Tables, "tables"),
+        (Self::Layers, "layers"),
         (Self::Compare, "compare"),
     ];
 }
@@ -87,6 +101,48 @@ pub enum Question {
     SeparateKeys,
     /// In how many rounds pairs are visible.
     ByRounds,
+    /// The singular values of P, or of that of random Q and K.
+    LowRank {
+        head: u32,
+        random: bool,
+    },
+    /// The low rank of every head of the trained model.
+    Trained,
+    /// The errors that Linformer's theorems speak about, with k rows.
+    Theorem {
+        k: u32,
+    },
+    /// What Linformer saves at the length of these sizes.
+    Savings {
+        sizes: Sizes,
+    },
+    /// The milliseconds of the three methods at these sizes.
+    Speed {
+        sizes: Sizes,
+    },
+    /// E or F of a head.
+    Matrix {
+        source: Source,
+        head: u32,
+    },
+    /// Errors of the untrained projections with k rows; another attempt is another question.
+    Untrained {
+        head: u32,
+        k: u32,
+        attempt: u32,
+    },
+    /// Goes on with a fit of E and F until it has made so many steps.
+    Fit {
+        start: Start,
+        until: u32,
+    },
+    /// The errors after a fit of so many steps.
+    FittedErrors {
+        start: Start,
+        steps: u32,
+    },
+    /// A stack of layers, forward and back.
+    Layers(Stacked),
     /// An experiment that theory speaks about, on points of its own.
     Experiment {
         experiment: Experiment,
@@ -95,9 +151,14 @@ pub enum Question {
 }
 
 impl Question {
+    /// Whether the answer to another question is of no use once this one is answered.
+    pub fn supersedes(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Fit { .. }, Self::Fit { .. }))
+    }
+
     /// Whether the answer holds whatever the settings are.
     pub fn stands_alone(&self) -> bool {
-        matches!(self, Self::Experiment { .. })
+        matches!(self, Self::Experiment { .. } | Self::Savings { .. } | Self::Speed { .. })
     }
 }
 
@@ -115,7 +176,18 @@ pub enum Answer {
     /// `None` where nothing was hashed.
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
+    Theorem(TheoremErrors),
+    Savings(Rc<Savings>),
+    Speed(Speed),
+    /// `None` where there is none.
+    Matrix(Option<Rc<Matrix>>),
+    Untrained(Rc<Untrained>),
+    Fit(Rc<Fitted>),
+    FittedErrors(Errors),
+    Layers(Rc<Passage>),
     Series(Rc<Series>),
+    LowRank(Rc<LowRank>),
+    Trained(Rc<Vec<Layer>>),
     /// In words, why there is none.
     Failed(String),
 }

@@ -6,7 +6,9 @@ use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
 use super::stage::family;
 use super::views::ticks::grouped;
-use super::views::{attention, buckets, codes, compare, format, memory, result, theory};
+use super::views::{
+    attention, buckets, codes, compare, format, layers, memory, projection, rank, result, tables, theory,
+};
 use super::{App, controls, files, open, strip, summary, worded};
 use crate::gpu::Fault;
 use crate::gpu::run::Clock;
@@ -128,7 +130,11 @@ impl App {
                 (View::Result, Text::ViewResult, Text::ViewResultHelp),
                 (View::Memory, Text::ViewMemory, Text::ViewMemoryHelp),
                 (View::Codes, Text::ViewCodes, Text::ViewCodesHelp),
+                (View::Projection, Text::ViewProjection, Text::ViewProjectionHelp),
                 (View::Theory, Text::ViewTheory, Text::ViewTheoryHelp),
+                (View::Rank, Text::ViewRank, Text::ViewRankHelp),
+                (View::Tables, Text::ViewTables, Text::ViewTablesHelp),
+                (View::Layers, Text::ViewLayers, Text::ViewLayersHelp),
             ] {
                 if ui.selectable_label(self.view == view, name.get()).on_hover_text(help.get()).clicked() {
                     self.open(view);
@@ -273,8 +279,9 @@ impl App {
         let Ok(session) = &self.session else { return };
         let answer = |question: Question| -> Option<Answer> { session.answer(question) };
         let Some(scene) = session.scene(&answer).map(|scene| self.dressed(scene)) else { return };
-        // Memory, Theory and Compare are about all heads together; the round belongs to the view of buckets.
-        if scene.settings.heads > 1 && !matches!(self.view, View::Memory | View::Theory | View::Compare) {
+        // These views are about all heads together; the round belongs to the view of buckets.
+        let whole = matches!(self.view, View::Memory | View::Theory | View::Layers | View::Tables | View::Compare);
+        if scene.settings.heads > 1 && !whole {
             commands.extend(head_selector(ui, &scene).map(Command::ShowHead));
         }
         ScrollArea::vertical().id_salt(("view", self.view)).auto_shrink(false).show(ui, |ui| {
@@ -285,7 +292,11 @@ impl App {
                 View::Result => result::show(ui, &scene, &mut self.views.result, commands),
                 View::Memory => memory::show(ui, &scene, &mut self.views.memory, commands),
                 View::Codes => codes::show(ui, &scene, &mut self.views.codes, commands),
+                View::Projection => projection::show(ui, &scene, &mut self.views.projection, commands),
                 View::Theory => theory::show(ui, &scene, &mut self.views.theory, commands),
+                View::Rank => rank::show(ui, &scene, &mut self.views.rank, commands),
+                View::Tables => tables::show(ui, &scene, &mut self.views.tables, commands),
+                View::Layers => layers::show(ui, &scene, &mut self.views.layers, commands),
                 View::Compare => compare::show(ui, &scene, &mut self.views.compare, commands),
             }
         });

@@ -534,6 +534,7 @@ impl Session {
     }
 
     fn keep(&mut self, question: Question, answer: Answer) {
+        self.answers.retain(|(known, _)| !question.supersedes(known));
         if self.answers.len() >= KEPT_ANSWERS {
             let asked = &self.asked;
             let oldest = self.answers.iter().position(|(known, _)| !asked.contains(known)).unwrap_or(0);

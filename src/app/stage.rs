@@ -84,7 +84,7 @@ pub fn key(settings: &Settings, method: Method, full_way: Method) -> Settings {
             semantics: settings.semantics,
             ..key
         },
-        Method::Linformer => Settings { method, k: settings.k, ..key },
+        Method::Linformer => Settings { method, k: settings.k, sharing: settings.sharing, ..key },
         Method::Full | Method::FullRowwise | Method::FullMaterialized => {
             let rule = settings.semantics;
             let any = Semantics { causal: rule.causal, score_scale: rule.score_scale, ..Semantics::PAPER };

@@ -25,6 +25,12 @@ pub fn words(step: Step) -> (Text, Text) {
         Step::Softmax => (Text::StepSoftmax, Text::StepSoftmaxHelp),
         Step::WeightedSum => (Text::StepWeightedSum, Text::StepWeightedSumHelp),
         Step::AttentionBackward => (Text::StepAttentionBackward, Text::StepAttentionBackwardHelp),
+        Step::LayerNorm => (Text::StepLayerNorm, Text::StepLayerNormHelp),
+        Step::Project => (Text::StepProject, Text::StepProjectHelp),
+        Step::FeedForward => (Text::StepFeedForward, Text::StepFeedForwardHelp),
+        Step::LayerBackward => (Text::StepLayerBackward, Text::StepLayerBackwardHelp),
+        Step::Store => (Text::StepStore, Text::StepStoreHelp),
+        Step::Loss => (Text::StepLoss, Text::StepLossHelp),
         Step::Measure => (Text::StepMeasure, Text::StepMeasureHelp),
     }
 }
@@ -40,7 +46,10 @@ pub fn view_of(step: Step) -> View {
         | Step::Softmax
         | Step::AttentionBackward => View::Attention,
         Step::Combine | Step::WeightedSum => View::Result,
-        Step::ProjectKeys | Step::ProjectValues => View::Memory,
+        Step::ProjectKeys | Step::ProjectValues => View::Projection,
+        Step::LayerNorm | Step::Project | Step::FeedForward | Step::LayerBackward | Step::Store | Step::Loss => {
+            View::Layers
+        }
         Step::Measure => View::Compare,
     }
 }

@@ -1,9 +1,9 @@
 //! The result on the screen in sentences, for screen readers and for tests.
 
 use super::job::{Checked, Exam};
-use super::scene::{Missing, Scene, View};
-use super::views::format;
+use super::scene::{Answer, Missing, Question, Scene, View};
 use super::views::ticks::grouped;
+use super::views::{format, rank};
 use crate::outcome::Outcome;
 use crate::plan::bytes_in_words;
 use crate::presets::Preset;
@@ -28,7 +28,11 @@ pub fn view_name(view: View) -> Text {
         View::Result => Text::ViewResult,
         View::Memory => Text::ViewMemory,
         View::Codes => Text::ViewCodes,
+        View::Projection => Text::ViewProjection,
         View::Theory => Text::ViewTheory,
+        View::Rank => Text::ViewRank,
+        View::Tables => Text::ViewTables,
+        View::Layers => Text::ViewLayers,
         View::Compare => Text::TabCompare,
     }
 }
@@ -61,14 +65,23 @@ pub fn of_exam(exam: &Exam) -> Text {
     }
 }
 
+/// How low the rank of P is, once it is known beside its baseline.
+pub fn of_rank(scene: &Scene<'_>) -> Option<String> {
+    let rank = |random| match (scene.answer)(Question::LowRank { head: scene.head, random }) {
+        Some(Answer::LowRank(low_rank)) => Some(rank::of_sum(&low_rank.spectrum, 0.9)),
+        _ => None,
+    };
+    Some(fill(Text::SummaryRank, &[&rank(false)?, &rank(true)?]))
+}
+
 /// What the check of the device found: the counts, and a line for each case that failed.
 pub fn of_check(checked: &Checked) -> String {
-    let Totals { passed, failed, skipped } = checked.totals;
+    let Totals { passed, failed } = checked.totals;
     let words = match checked.exam {
         Exam::Twins => Text::Checked,
         Exam::Published(_) => Text::Verified,
     };
-    let counts = fill(words, &[&passed.to_string(), &failed.to_string(), &skipped.to_string()]);
+    let counts = fill(words, &[&passed.to_string(), &failed.to_string()]);
     std::iter::once(counts).chain(checked.failures.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 

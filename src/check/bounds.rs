@@ -11,6 +11,7 @@
 
 mod backward;
 mod dense;
+mod fit;
 
 use crate::plan::Pass;
 use crate::semantics::flags;
@@ -74,12 +75,22 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
         ("full_attention_backward", entry) => bounds[5] = backward::full(entry, &read_params(params), widths, inputs),
         ("approximate_weights", _) => bounds[5] = approximate(&read_params(params), widths, inputs, want[5].f()),
         ("effective_weights", _) => bounds[2] = effective(&read_params(params), inputs),
-        ("map_pixels", _) => {
-            // Weights are not negative: the sum is the sum of the absolute values.
-            let p: map_pixels::Params = read_params(params);
-            let columns = p.col_count.div_ceil(p.width);
-            bounds[1] = want[1].f().iter().map(|sum| gamma(f64::from(columns)) * sum + FLUSHED).collect();
+        ("map_pixels", _) => bounds[1] = pixels(&read_params(params), inputs, want[1].len()),
+        ("residual", "residual") => [bounds[0], bounds[2]] = fit::residual(&read_params(params), inputs, want),
+        ("residual", _) => bounds[1] = fit::total(&read_params(params), inputs),
+        ("softmax_backward", _) => bounds[1] = fit::softmax_backward(&read_params(params), inputs),
+        ("adam", _) => [bounds[1], bounds[2], bounds[3]] = fit::adam(&read_params(params), inputs, want),
+        ("column_sums", _) => bounds[1] = dense::column_sums(&read_params(params), inputs),
+        ("layer_norm", "normalize") => bounds[3] = dense::norm(&read_params(params), inputs),
+        ("layer_norm", _) => [bounds[2], bounds[3]] = dense::norm_backward(&read_params(params), inputs),
+        ("gelu", entry) => {
+            bounds[0] = dense::gelu(inputs[0].f());
+            if entry == "backward" {
+                bounds[1] = dense::gelu_backward(inputs[0].f(), inputs[1].f());
+            }
         }
+        ("cross_entropy", _) => [bounds[0], bounds[2]] = dense::cross_entropy(&read_params(params), inputs),
+        ("scaled_copy", _) => bounds[1] = want[1].f().iter().map(|x| U * x.abs() + FLUSHED).collect(),
         ("matrix_product", _) => bounds[3] = dense::product(&read_params(params), inputs),
         ("top_attention", _) => bounds[3] = strongest(&read_params(params), widths, inputs),
         ("coverage", _) => {
@@ -329,6 +340,21 @@ fn effective(p: &effective_weights::Params, inputs: &[Data]) -> Vec<f64> {
             let sum: f64 = (0..k).map(|i| (projected[row * k + i] * e[column * stride + i]).abs()).sum();
             bound[row * n + p.column_start as usize + column] = gamma(k as f64 + 1.0) * sum + FLUSHED;
         }
+    }
+    bound
+}
+
+/// A sum of the weights of a row over the columns of each pixel.
+fn pixels(p: &map_pixels::Params, inputs: &[Data], len: usize) -> Vec<f64> {
+    let mut bound = vec![0.0; len];
+    let roundings = gamma(f64::from(p.col_count.div_ceil(p.width)));
+    for row in 0..p.rows {
+        let weights = &inputs[0].f()[(row * p.n_kv + p.col_start) as usize..][..p.col_count as usize];
+        let cells = &mut bound[((p.row_start + row) * p.width) as usize..][..p.width as usize];
+        for (col, weight) in (0..).zip(weights) {
+            cells[attention_map::pixel(col, p.col_count, p.width) as usize] += roundings * weight.abs();
+        }
+        cells.iter_mut().for_each(|cell| *cell += FLUSHED);
     }
     bound
 }

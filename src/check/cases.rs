@@ -3,13 +3,14 @@
 mod backward;
 mod dense;
 mod extreme;
+mod fit;
 
 use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::Linformer;
 use crate::methods::lsh::{self, Lsh};
 use crate::methods::measure::{self, Measured, Sample, Weights, Window};
 use crate::plan::{Limits, Plan, Refusal, Step};
-use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::random::{Stream, below, normal, uniform};
 use crate::semantics::{KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 
@@ -51,6 +52,7 @@ impl Case {
             v: (0..v_heads * n_kv * d_v).map(|i| noise(2, i)).collect(),
             rotations: Rotations::Seeded(5),
             projections: self.projections.clone(),
+            named: Named::new(),
         }
     }
 
@@ -100,6 +102,7 @@ fn linformer(k: u32) -> Linformer {
         k,
         shared_ef: true,
         projection_heads: 1,
+        max_pooling: false,
         biased: false,
         triangle: false,
         score_scale: crate::semantics::ScoreScale::InverseSqrtD,
@@ -124,7 +127,14 @@ fn measured(dims: Dims, method: &Measured, limits: Limits) -> Result<Vec<Plan>, 
         plans.push(measure::pairs(&dims, lsh, 0..dims.heads, of, limits)?);
     }
     let rows = Sample::even(of.row_start, of.row_count);
-    plans.push(measure::weights(&dims, method, Weights::Effective, head, rows, columns, limits)?);
+    let shown: &[Weights] = match method {
+        Measured::Linformer(linformer) if linformer.max_pooling => &[],
+        Measured::Linformer(_) => &[Weights::Effective, Weights::SignedE, Weights::SignedF],
+        Measured::Full(_) | Measured::Lsh(_) => &[Weights::Effective],
+    };
+    for which in shown {
+        plans.push(measure::weights(&dims, method, *which, head, rows, columns, limits)?);
+    }
     if let Measured::Linformer(linformer) = method {
         let columns = Some((0, linformer.k, linformer.k.div_ceil(2)));
         plans.push(measure::weights(&dims, method, Weights::Method, head, sample, columns, limits)?);
@@ -198,6 +208,7 @@ pub fn cases() -> Vec<Case> {
     long_cases(&mut all);
     dense::add(&mut all);
     extreme::add(&mut all);
+    fit::add(&mut all);
     all.0
 }
 
@@ -233,6 +244,13 @@ fn long_cases(all: &mut Cases) {
             Ok(vec![Plan { passes, ..plan }, measure::pairs(&dims, &lsh, 0..1, window(300, 300), Limits::WEBGPU)?])
         });
         all.add(format!("lsh, long windows {name}"), dims, normal, plans);
+    }
+    // One window longer than a loop may be, and windows on both sides of the cut.
+    for k in [1, 7] {
+        let dims = Dims { n_q: 2, n_kv: 70_001, ..square(1, 1, 3, 1) };
+        let pooled = Linformer { max_pooling: true, ..linformer(k) };
+        let plan = crate::lab::plan(&dims, &Measured::Linformer(pooled), Limits::WEBGPU);
+        all.add(format!("linformer, {k} of 70001 keys by max pooling"), dims, normal, plan.map(|plan| vec![plan]));
     }
     let dims = square(65, 1, 128, 1);
     let plan = lsh::plan(&dims, &paper(2, &[8192], 64), Limits::WEBGPU);
@@ -397,6 +415,10 @@ fn linformer_cases(all: &mut Cases) {
     let uneven = Dims { n_q: 63, n_kv: 257, heads: 4, k_heads: 2, v_heads: 1, d: 3, d_v: 14 };
     let own = Linformer { shared_ef: false, projection_heads: 4, ..linformer(10) };
     add("uneven, a matrix a head", uneven, own, None);
+    let pooled = Linformer { max_pooling: true, ..linformer(33) };
+    add("max pooling, k does not divide n", uneven, pooled, None);
+    add("max pooling, one token", square(1, 1, 1, 1), Linformer { k: 1, ..pooled }, None);
+    add("convolution, k does not divide n", uneven, Linformer { k: 33, ..own }, Some(Projections::Convolution(5)));
     add("wide", square(65, 1, 128, 128), linformer(64), None);
     let biased = Linformer { biased: true, ..linformer(3) };
     let values = |tensor: u64, len: u32| (0..len).map(|i| noise(tensor, i)).collect();

@@ -2,6 +2,7 @@
 
 use crate::gpu::Gpu;
 use crate::gpu::run::Clock;
+use crate::lab::stack::Passage;
 use crate::outcome::{Lists, Outcome};
 use crate::plan::{bytes_in_words, grouped};
 use crate::presets::Preset;
@@ -51,6 +52,23 @@ struct RunJson<'a> {
 }
 
 #[derive(Serialize)]
+struct LayersJson<'a> {
+    #[serde(flatten)]
+    run: RunJson<'a>,
+    activation_bytes: u64,
+    parameter_bytes: u64,
+    reconstruction_error: f64,
+    layers: usize,
+    /// By layer: the error of its rebuilt inputs, and the bucket ids that flipped, if they were hashed again.
+    errors: &'a [f64],
+    flips: &'a [u64],
+    forward_ms: f64,
+    backward_ms: f64,
+    forward_multiply_adds: f64,
+    backward_multiply_adds: f64,
+}
+
+#[derive(Serialize)]
 struct StepJson {
     name: &'static str,
     ms: Option<f64>,
@@ -84,7 +102,53 @@ pub fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }
 
+/// A stack of layers: the figures are those of its attention on the input, time and peak the stack's.
+pub fn layers_json(outcome: &Outcome, passage: &Passage, files: &[PathBuf]) -> String {
+    let Passage { forward, backward, errors, flips, .. } = passage;
+    json(&LayersJson {
+        run: RunJson {
+            method: "reversible",
+            ms: forward.ms + backward.ms,
+            peak_bytes: passage.peak_bytes(),
+            ..of_run(outcome, files)
+        },
+        activation_bytes: passage.activation_bytes(),
+        parameter_bytes: passage.parameter_bytes(),
+        reconstruction_error: passage.reconstruction_error(),
+        layers: errors.len(),
+        errors,
+        flips,
+        forward_ms: forward.ms,
+        backward_ms: backward.ms,
+        forward_multiply_adds: forward.multiply_adds,
+        backward_multiply_adds: backward.multiply_adds,
+    })
+}
+
+/// The same for people.
+pub fn layers_words(passage: &Passage) -> String {
+    let Passage { forward, backward, errors, flips, .. } = passage;
+    let mut text = format!(
+        "reversible, {} layers: {} of activations, {} of parameters and gradients; error of rebuilt inputs {:.1e}; \
+         forward {:.1} ms, backward {:.1} ms\n",
+        errors.len(),
+        bytes_in_words(passage.activation_bytes()),
+        bytes_in_words(passage.parameter_bytes()),
+        passage.reconstruction_error(),
+        forward.ms,
+        backward.ms,
+    );
+    if !flips.is_empty() {
+        text += &format!("{} bucket ids flipped when they were hashed again\n", flips.iter().sum::<u64>());
+    }
+    text
+}
+
 pub fn run_json(outcome: &Outcome, files: &[PathBuf]) -> String {
+    json(&of_run(outcome, files))
+}
+
+fn of_run<'a>(outcome: &'a Outcome, files: &'a [PathBuf]) -> RunJson<'a> {
     let (settings, figures, dims) = (&outcome.settings, outcome.figures, outcome.dims);
     let steps = outcome.steps.iter().map(|step| StepJson {
         name: step.step.name(),
@@ -94,7 +158,7 @@ pub fn run_json(outcome: &Outcome, files: &[PathBuf]) -> String {
     });
     let buffers = outcome.buffers.iter().map(|b| BufferJson { name: b.name, bytes: b.bytes, shape: &b.shape });
     let lists = outcome.lists.as_ref();
-    json(&RunJson {
+    RunJson {
         method: settings.method.spelling(),
         n: dims.n_q,
         heads: dims.heads,
@@ -125,7 +189,7 @@ pub fn run_json(outcome: &Outcome, files: &[PathBuf]) -> String {
         k: (settings.method == Method::Linformer).then(|| settings.projected_len()),
         settings: settings.to_query(),
         files,
-    })
+    }
 }
 
 /// One case of `verify`.
@@ -153,14 +217,13 @@ pub fn verdict_json(name: &str, verdict: &Verdict) -> VerdictJson {
         Verdict::Compared(worst) if worst.passes() => ("pass", Some(worst), None),
         Verdict::Compared(worst) => ("fail", Some(worst), Some(worst.at.clone())),
         Verdict::Failed(why) => ("fail", None, Some(why.clone())),
-        Verdict::Skipped => ("skip", None, None),
     };
     let (error, share) = worst.map(|worst| (worst.error, worst.share)).unzip();
     VerdictJson { name: name.to_owned(), verdict: word, error, share, why }
 }
 
 pub fn verify_json(cases: Vec<VerdictJson>, totals: &Totals) -> String {
-    json(&VerifyJson { cases, passed: totals.passed, failed: totals.failed, skipped: totals.skipped })
+    json(&VerifyJson { cases, passed: totals.passed, failed: totals.failed, skipped: 0 })
 }
 
 pub fn clock(clock: Clock) -> &'static str {

@@ -39,6 +39,16 @@ impl Workspace {
         self.buffers.get(name).map_or(0, |(_, allocation)| allocation.size())
     }
 
+    /// Bytes of all buffers held.
+    pub fn held(&self) -> u64 {
+        self.buffers.values().map(|(_, allocation)| allocation.size()).sum()
+    }
+
+    /// Hands buffers over to another workspace, those whose name is picked.
+    pub fn hand_over(&mut self, to: &mut Self, picked: impl Fn(&str) -> bool) {
+        to.buffers.extend(self.buffers.extract_if(|name, _| picked(name)));
+    }
+
     /// Gives the instruments' buffers back.
     pub fn drop_instruments(&mut self) {
         self.buffers.retain(|_, (spec, _)| spec.role != crate::plan::Role::Instrument);
@@ -92,6 +102,23 @@ impl Workspace {
         if let Some((spec, buffer)) = self.buffers.get(name) {
             gpu.queue.write_buffer(buffer, u64::from(range) * spec.stride(), bytemuck::cast_slice(words));
         }
+    }
+
+    /// Overwrites the beginning of a range of floats, in pieces between which others may work.
+    ///
+    /// # Errors
+    /// When the device is lost.
+    pub async fn write_f32(&self, gpu: &Gpu, name: &str, range: u32, values: &[f32]) -> Result<(), Fault> {
+        let Some((spec, buffer)) = self.buffers.get(name) else { return Ok(()) };
+        let mut at = u64::from(range) * spec.stride();
+        for piece in values.chunks(PIECE / 4) {
+            gpu.queue.write_buffer(buffer, at, bytemuck::cast_slice(piece));
+            at += piece.len() as u64 * 4;
+            // Staging memory comes back when its submission is done.
+            gpu.queue.submit([]);
+            yield_now().await;
+        }
+        gpu.check()
     }
 
     /// Reads `words` words of a range from word `start` on; `None` when there is no such buffer.

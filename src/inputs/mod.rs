@@ -8,14 +8,14 @@
 pub mod duplication;
 pub mod picture;
 pub mod points;
-mod rows;
+pub(crate) mod rows;
 
 pub use duplication::DuplicationInput;
 pub use picture::{Picture, PictureInput};
 pub use points::PointsInput;
 
-use crate::problem::{Dims, Problem, Projections, Rotations};
-use crate::settings::{InputKind, Projection, Sample, Settings};
+use crate::problem::{Dims, Named, Problem, Rotations};
+use crate::settings::{InputKind, Sample, Settings};
 use crate::text::{Text, fill};
 use rows::Rows;
 use std::fmt;
@@ -65,10 +65,8 @@ fn problem(settings: &Settings, rows: Rows, v: Vec<f32>) -> Problem {
         k: rows.k,
         v,
         rotations: Rotations::Seeded(settings.seed),
-        projections: match settings.projection {
-            Projection::Mean => Projections::Mean,
-            Projection::Gaussian => Projections::Gaussian(settings.seed),
-        },
+        projections: settings.projection.projections(settings.seed),
+        named: Named::new(),
     }
 }
 

@@ -1,19 +1,27 @@
 //! The low rank of self-attention: P = softmax(QK^T / sqrt d) of one head, its singular values, and those of
 //! random Q and K beside it.
 
-use super::LabError;
-use crate::algebra::{Matrix, apart};
+mod randomised;
+pub mod trained;
+
+use super::{LabError, Run};
+use crate::algebra::{Matrix, Svd, apart};
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Gpu, yield_now};
 use crate::methods::full::{self, Full, Way};
-use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::random::{Stream, normal};
 use crate::semantics::Semantics;
-use crate::spectrum::Spectrum;
+use crate::spectrum::{Spectrum, pooled};
+pub use randomised::{PRODUCTS, leading};
 
 /// Up to this length P is formed and all its singular values are computed.
 pub const EXACT_UP_TO: u32 = 1024;
+/// Parts whose vectors are kept whole.
+pub const LEADING: usize = 6;
+/// Most pixels of a side of the picture of P.
+const PIXELS: u32 = 160;
 /// Rows that are drawn between two breaths.
 const ROWS_A_TURN: usize = 1024;
 
@@ -55,6 +63,7 @@ impl Head {
             v,
             rotations: Rotations::Seeded(0),
             projections: Projections::Mean,
+            named: Named::new(),
         }
     }
 }
@@ -96,12 +105,69 @@ pub async fn attention_matrix(
     Ok(Matrix { rows: n, cols: n, entries: workspace.read_f32(gpu, "scores", 0).await? })
 }
 
+/// The singular values of P, and P itself as a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LowRank {
+    pub spectrum: Spectrum,
+    /// Its first [`LEADING`] parts.
+    pub leading: Svd,
+    /// Means of P over equal pixels, as many a side as its length is the square of, row by row.
+    pub picture: Vec<f32>,
+}
+
+impl LowRank {
+    fn new(spectrum: Spectrum, picture: Vec<f32>) -> Self {
+        Self { leading: spectrum.svd.first(LEADING), spectrum, picture }
+    }
+
+    /// With the vectors of the spectrum at the resolution of the picture: all that is drawn of most of them.
+    fn condensed(mut self) -> Self {
+        let pixels = self.picture.len().isqrt();
+        for vectors in [&mut self.spectrum.svd.left, &mut self.spectrum.svd.right] {
+            let entries = (0..vectors.rows).flat_map(|row| pooled(vectors.row(row), pixels as u32)).collect();
+            *vectors = Matrix { rows: vectors.rows, cols: pixels, entries };
+        }
+        self
+    }
+}
+
 /// All singular values of P of one head; `n^3` work.
 ///
 /// # Errors
 /// When the device cannot hold P, or fails, or the singular values cannot be computed.
-pub async fn exact(gpu: &Gpu, head: &Head, rule: Semantics, progress: &Progress) -> Result<Spectrum, LabError> {
+pub async fn exact(gpu: &Gpu, head: &Head, rule: Semantics, progress: &Progress) -> Result<LowRank, LabError> {
     let p = attention_matrix(gpu, head, rule, progress).await?;
+    let picture = picture(&p, PIXELS.min(head.n));
+    // How far the decomposition is nobody knows.
+    progress.total.set(0.0);
     let svd = apart::svd(p.clone()).await.map_err(LabError::Failed)?;
-    Ok(Spectrum::exact(&p, svd))
+    Ok(LowRank::new(Spectrum::exact(&p, svd), picture))
+}
+
+/// Means of a square matrix over `pixels x pixels` equal pixels.
+fn picture(p: &Matrix, pixels: u32) -> Vec<f32> {
+    let narrow: Vec<f32> = (0..p.rows).flat_map(|row| pooled(p.row(row), pixels)).collect();
+    let narrow = Matrix { rows: p.rows, cols: pixels as usize, entries: narrow }.transposed();
+    let low = (0..narrow.rows).flat_map(|row| pooled(narrow.row(row), pixels)).collect();
+    Matrix { rows: pixels as usize, cols: pixels as usize, entries: low }.transposed().entries
+}
+
+impl Run {
+    /// The spectrum of `softmax(Q K^T / sqrt d)` of one head of the input, under the causal mask where the method on
+    /// the screen has it; or that of random Q and K. Up to [`EXACT_UP_TO`] all values, above the leading ones.
+    ///
+    /// # Errors
+    /// When the device cannot hold it, or fails, or the decomposition does not settle.
+    pub async fn low_rank(&self, gpu: &Gpu, head: u32, random: bool, progress: &Progress) -> Result<LowRank, LabError> {
+        let settings = &self.outcome.settings;
+        let own = Head::of(&self.input.problem, head);
+        let head = if random { own.random(settings.seed).await } else { own };
+        let rule = Semantics { causal: settings.semantics.causal, ..Semantics::PLAIN };
+        let low_rank = if head.n <= EXACT_UP_TO {
+            exact(gpu, &head, rule, progress).await
+        } else {
+            leading(gpu, &head, rule, settings.seed, progress).await
+        };
+        low_rank.map(LowRank::condensed)
+    }
 }

@@ -6,7 +6,7 @@ use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Gpu, yield_now};
 use crate::methods::lsh::{self, Lsh};
-use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::random::{Stream, below, normal};
 use crate::semantics::Semantics;
 use crate::steps::visibility::Lists;
@@ -189,7 +189,15 @@ fn paper(rounds: u32, buckets: u32, chunk_len: u32) -> Lsh {
 fn problem(q: Vec<f32>, seed: u32) -> Problem {
     let dims = Dims { n_q: POINTS, n_kv: POINTS, heads: 1, k_heads: 1, v_heads: 1, d: WIDTH, d_v: 4 };
     let v = vec![0.0; (POINTS * dims.d_v) as usize];
-    Problem { dims, k: q.clone(), q, v, rotations: Rotations::Seeded(seed), projections: Projections::Mean }
+    Problem {
+        dims,
+        k: q.clone(),
+        q,
+        v,
+        rotations: Rotations::Seeded(seed),
+        projections: Projections::Mean,
+        named: Named::new(),
+    }
 }
 
 /// Unit vectors in pairs at a given cosine: point `2 p + 1` is the partner of `2 p`.

@@ -107,11 +107,18 @@ pub(crate) fn buffers(b: &mut Builder, dims: &Dims, lsh: &Lsh) -> LshBuffers {
 /// The first buffer that the device cannot hold.
 pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
     let mut b = Builder::new(limits, dims.widths());
+    passes(&mut b, dims, lsh, true);
+    b.finish()
+}
+
+/// Adds LSH attention of all heads on the buffers of the plan; without `hash` the buckets are taken as
+/// they stand.
+pub(crate) fn passes(b: &mut Builder, dims: &Dims, lsh: &Lsh, hash: bool) {
     let n = dims.n_q;
-    let v = value_buffer(&mut b, dims);
-    let shared = buffers(&mut b, dims, lsh);
-    let rotations = rotations(&mut b, dims, lsh);
-    let (out, lse) = output_buffers(&mut b, dims);
+    let v = value_buffer(b, dims);
+    let shared = buffers(b, dims, lsh);
+    let rotations = hash.then(|| rotations(b, dims, lsh));
+    let (out, lse) = output_buffers(b, dims);
     let table = b.buffer(New {
         name: "sort table",
         kind: Kind::U32,
@@ -129,16 +136,18 @@ pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
         range_words: u64::from(n) * b.widths().dv_stride() as u64,
         shape: &[kept, n, dims.d_v],
     });
-    let round_lse = words(&mut b, "round lse", Kind::F32, Role::Method, kept, &[n]);
+    let round_lse = words(b, "round lse", Kind::F32, Role::Method, kept, &[n]);
 
     let visits = lsh.visits(n) as f64 / f64::from(lsh.rounds);
     for head in 0..dims.heads {
         let q = b.range(shared.q, head);
         let key_scale = b.range(shared.key_scale, head);
-        key_norm_pass(&mut b, Step::KeyNorm, n, dims.d, &lsh.semantics, q, key_scale);
-        let rotations = b.range(rotations, head);
-        hash_pass(&mut b, dims, lsh, q, rotations, head, shared.buckets);
-        sort_passes(&mut b, n, lsh, &shared, table, head);
+        key_norm_pass(b, Step::KeyNorm, n, dims.d, &lsh.semantics, q, key_scale);
+        if let Some(rotations) = rotations {
+            let rotations = b.range(rotations, head);
+            hash_pass(b, dims, lsh, q, rotations, head, shared.buckets);
+        }
+        sort_passes(b, n, lsh, &shared, table, head);
         let [buckets, order, chunk_of] = [shared.buckets, shared.order, shared.chunk_of].map(|id| b.range(id, head));
         let [v, out, lse] = [v, out, lse].map(|id| b.range(id, head));
         for round in 0..lsh.rounds {
@@ -163,7 +172,6 @@ pub fn plan(dims: &Dims, lsh: &Lsh, limits: Limits) -> Result<Plan, Refusal> {
             b.pass(Step::Combine, &combine_rounds::COMBINE, &params, &combined, n.div_ceil(WORKGROUP), cost);
         }
     }
-    b.finish()
 }
 
 /// Plans the hash alone: the `buckets` of every q.

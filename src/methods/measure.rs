@@ -12,7 +12,7 @@ use super::linformer::{self, Linformer, slice_columns};
 use super::lsh::{self, Lsh};
 use super::{bytes_of, key_norm_pass, query_buffer, value_buffer, words};
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, New, Plan, Refusal, Role, Step};
-use crate::problem::Dims;
+use crate::problem::{Dims, Source};
 use crate::semantics::Semantics;
 use crate::steps::materialized_attention::{self, SCORES, SOFTMAX};
 use crate::steps::{
@@ -229,15 +229,36 @@ pub fn figures(dims: &Dims, measured: &Measured, sample: Sample, limits: Limits)
             weighted_sum(&mut block, rows, head, v, plain_out);
         }
     }
-    if let Measured::Linformer(linformer) = measured {
+    if let Measured::Linformer(linformer) = measured
+        && !linformer.max_pooling
+    {
         let lists = top_buffers(&mut b, "effective index", "effective weight", dims.heads, rows);
         for head in 0..dims.heads {
             let mut block = Block::new(&mut b, dims, "weights", sample, dims.n_kv);
             for rows in batches(sample, block.rows) {
-                effective_rows(&mut block, rows, head, linformer);
+                effective_rows(&mut block, rows, head, linformer, Weights::Effective);
                 select(&mut block, rows, head, lists, RECALL_KEYS);
             }
         }
+    }
+    instruments(b)
+}
+
+/// Plans rows of exact attention, `softmax(Q K^T / sqrt d)`, of the first head: the last batch stands in
+/// `weights`, all outputs in `exact out`. Rows follow `sample`.
+///
+/// # Errors
+/// The first buffer that the device cannot hold.
+pub fn exact_rows(dims: &Dims, sample: Sample, limits: Limits) -> Result<Plan, Refusal> {
+    let mut b = Builder::new(limits, dims.widths());
+    let v = value_buffer(&mut b, dims);
+    let exact = Exact::new(&mut b, dims, PLAIN, "exact key scale", "exact lse", sample.count);
+    let out = output(&mut b, dims, "exact out", 1, sample.count);
+    let mut block = Block::new(&mut b, dims, "weights", sample, dims.n_kv);
+    for rows in batches(sample, block.rows) {
+        exact.scores(&mut block, 0, rows);
+        exact.softmax(&mut block, rows);
+        weighted_sum(&mut block, rows, 0, v, out);
     }
     instruments(b)
 }
@@ -290,11 +311,12 @@ fn projected_rows(block: &mut Block<'_>, rows: Rows, head: u32, linformer: &Linf
     matrix
 }
 
-/// `abs(P-bar E)` of a batch into the block.
-fn effective_rows(block: &mut Block<'_>, rows: Rows, head: u32, linformer: &Linformer) {
+/// `abs(P-bar E)`, `P-bar E` or `P-bar F` of a batch into the block.
+fn effective_rows(block: &mut Block<'_>, rows: Rows, head: u32, linformer: &Linformer, which: Weights) {
     let dims = block.dims;
     let projected = projected_rows(block, rows, head, linformer);
-    let e = linformer::buffers(block.b, dims, linformer).e;
+    let source = if which == Weights::SignedF { Source::F } else { Source::E };
+    let e = linformer::side_matrix(block.b, dims, linformer, source);
     let columns = slice_columns(dims.n_kv, linformer.k, block.b.limits().binding);
     let slices = dims.n_kv.div_ceil(columns);
     let k4 = linformer.k.div_ceil(4);
@@ -313,6 +335,7 @@ fn effective_rows(block: &mut Block<'_>, rows: Rows, head: u32, linformer: &Linf
             k4,
             column_start,
             columns: here,
+            is_signed: u32::from(which != Weights::Effective),
         };
         let bindings: Arc<[Binding]> = Arc::new([projected, matrix, weights]);
         let flops = 2.0 * f64::from(rows.count) * f64::from(here) * f64::from(linformer.k);
@@ -370,8 +393,13 @@ pub enum Weights {
     Exact,
     /// What the method used: LSH over all rounds, or P-bar (n x k) of Linformer.
     Method,
-    /// `abs(P-bar E)`, the n x n map that Linformer stands for; the same as `Method` elsewhere.
+    /// `abs(P-bar E)`, the n x n map that Linformer stands for; the same as `Method` elsewhere. Max
+    /// pooling has neither this nor the next two.
     Effective,
+    /// `P-bar E` of Linformer with its signs.
+    SignedE,
+    /// `P-bar F` of Linformer with its signs: what the values are multiplied with.
+    SignedF,
 }
 
 /// Plans rows of weights of one head. With `columns = Some((start, count, width))` they are summed
@@ -406,7 +434,7 @@ pub fn weights(
             (None, Measured::Linformer(linformer)) if which == Weights::Method => {
                 shown = (projected_rows(&mut block, rows, head, linformer), linformer.k);
             }
-            (None, Measured::Linformer(linformer)) => effective_rows(&mut block, rows, head, linformer),
+            (None, Measured::Linformer(linformer)) => effective_rows(&mut block, rows, head, linformer, which),
             (None, Measured::Full(_)) => {}
         }
         if let (Some(pixels), Some((col_start, col_count, width))) = (pixels, columns) {

@@ -2,11 +2,15 @@
 //! function from sizes and rules to a [`Plan`](crate::plan::Plan).
 
 pub mod attention_backward;
+pub(crate) mod dense;
+pub mod fit;
 pub mod full;
 pub mod linformer;
 pub mod lsh;
 pub mod measure;
-pub(crate) mod product;
+pub mod random_projection;
+pub mod stack;
+pub mod thin_block;
 
 use crate::plan::{Binding, BufferId, Builder, Kind, New, Role, Step};
 use crate::problem::{Dims, Fill, Source};
@@ -32,8 +36,12 @@ pub(crate) fn value_buffer(b: &mut Builder, dims: &Dims) -> BufferId {
 }
 
 fn rows_buffer(b: &mut Builder, name: &'static str, source: Source, heads: u32, rows: u32, width: u32) -> BufferId {
+    // What earlier passes write is not filled.
+    let written = b.holds(name);
     let id = row_vectors(b, name, Role::Tensor, heads, rows, width);
-    b.fill(id, Fill::whole(source, rows));
+    if !written {
+        b.fill(id, Fill::whole(source, rows));
+    }
     id
 }
 

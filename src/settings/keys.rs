@@ -1,6 +1,6 @@
 //! The table of settings: names, words, ranges, and how each is read and written.
 
-use super::{MAX_BUCKETS, MAX_N, Settings};
+use super::{MAX_BUCKETS, MAX_N, Method, Settings};
 use crate::semantics::{Choice, ScoreScale, SelfRule};
 use crate::text::{Text, fill};
 
@@ -14,6 +14,9 @@ pub struct Key {
     /// False when the text is not allowed; the settings are then unchanged.
     pub set: fn(&mut Settings, &str) -> bool,
 }
+
+/// The method of a stack of layers, whose attention is LSH attention.
+const REVERSIBLE: &str = "reversible";
 
 fn store<T>(target: &mut T, value: Option<T>) -> bool {
     value.map(|value| *target = value).is_some()
@@ -91,7 +94,21 @@ macro_rules! key {
 pub const KEYS: &[Key] = &[
     key!("input", Text::SetInput, input, choice),
     key!("sample", Text::SetSample, sample, choice),
-    key!("method", Text::SetMethod, method, choice),
+    Key {
+        name: "method",
+        help: Text::SetMethod,
+        allowed: || {
+            let names = Method::ALL.iter().map(|(_, name)| *name);
+            listed(&names.chain([REVERSIBLE]).collect::<Vec<_>>())
+        },
+        get: |s| if s.reversible { REVERSIBLE } else { s.method.spelling() }.to_owned(),
+        set: |s, text| {
+            let reversible = text == REVERSIBLE;
+            let known = store(&mut s.method, if reversible { Some(Method::Lsh) } else { Choice::parse(text) });
+            s.reversible = if known { reversible } else { s.reversible };
+            known
+        },
+    },
     key!("n", Text::SetN, n, whole 1 MAX_N),
     key!("heads", Text::SetHeads, heads, whole 1 16),
     key!("d", Text::SetD, d, whole 1 128),
@@ -123,6 +140,7 @@ pub const KEYS: &[Key] = &[
         set: |s, text| store(&mut s.k, optional(text, 1, MAX_N)),
     },
     key!("projection", Text::SetProjection, projection, choice),
+    key!("sharing", Text::SetSharing, sharing, choice),
     key!("shared-qk", Text::SetSharedQk, shared_qk, switch),
     key!("causal", Text::SetCausal, semantics.causal, switch),
     Key {
@@ -161,6 +179,18 @@ pub const KEYS: &[Key] = &[
     key!("wrap", Text::SetWrap, semantics.wrap, choice),
     key!("pair-count", Text::SetPairCount, semantics.pair_count, switch),
     key!("pair-count-eps", Text::SetPairCountEps, semantics.pair_count_eps, real 0.0 1.0),
+    key!("layers", Text::SetLayers, layers, whole 1 24),
+    key!("attention", Text::SetAttention, attention, choice),
+    Key {
+        name: "d-ff",
+        help: Text::SetDff,
+        allowed: || or(Text::AllowedAuto, &whole_range(Text::AllowedWhole, 1, 8192)),
+        get: |s| written(s.d_ff),
+        set: |s, text| store(&mut s.d_ff, optional(text, 1, 8192)),
+    },
+    key!("ff-chunks", Text::SetFfChunks, ff_chunks, whole 1 64),
+    key!("rehash", Text::SetRehash, rehash, switch),
+    key!("swap", Text::SetSwap, swap, switch),
     key!("patch", Text::SetPatch, patch, whole 1 6),
     key!("position", Text::SetPosition, position, real 0.0 8.0),
     key!("sharpness", Text::SetSharpness, sharpness, real 0.0 10_000.0),

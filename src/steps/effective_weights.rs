@@ -1,5 +1,5 @@
-//! Rows of `abs(P-bar E)`: how much of each position Linformer's projected weights reach.
-//! Linformer equation (7); P-bar is n x k, so P-bar E is the n x n map it stands for.
+//! Rows of `P-bar E`, or of its absolute value: how much of each position Linformer's projected weights
+//! reach. Linformer equation (7); P-bar is n x k, so P-bar E (or P-bar F) is an n x n map.
 
 use super::{Access, Data, Kernel, Widths, dot, params, read_params};
 
@@ -13,6 +13,8 @@ params! {
         k4: u32,
         column_start: u32,
         columns: u32,
+        /// 0 takes the absolute value.
+        is_signed: u32,
     }
 }
 
@@ -32,7 +34,8 @@ fn twin(params: &[u8], _: Widths, buffers: &mut [Data]) {
     for row in 0..buffers[2].len() / n {
         for column in 0..p.columns as usize {
             let projected = &buffers[0].f()[row * k..][..k];
-            let weight = dot(projected, &buffers[1].f()[column * stride..][..k]).abs();
+            let sum = dot(projected, &buffers[1].f()[column * stride..][..k]);
+            let weight = if p.is_signed == 0 { sum.abs() } else { sum };
             buffers[2].f_mut()[row * n + p.column_start as usize + column] = weight;
         }
     }

@@ -3,25 +3,34 @@
 //!
 //! Nothing here knows a GPU: a [`Kernel`] is a name, a text and a list of bindings.
 
+pub mod adam;
 pub mod approximate_weights;
 pub mod attention_map;
 pub mod bucket_sort;
 pub mod chunked_attention;
 pub mod chunked_attention_backward;
+pub mod column_sums;
 pub mod combine_rounds;
 pub mod coverage;
+pub mod cross_entropy;
 pub mod effective_weights;
 pub mod full_attention;
 pub mod full_attention_backward;
+pub mod gelu;
 pub mod key_norm;
 pub mod key_norm_backward;
+pub mod layer_norm;
 pub mod linear_projection;
 pub mod map_pixels;
 pub mod materialized_attention;
 pub mod matrix_product;
+pub mod max_pooling;
 pub mod pair_gradient;
 pub mod random_rotation_hash;
+pub mod residual;
 pub mod row_terms;
+pub mod scaled_copy;
+pub mod softmax_backward;
 pub mod top_attention;
 pub mod top_keys;
 pub mod visibility;
@@ -125,6 +134,7 @@ pub const KERNELS: &[&Kernel] = &[
     &chunked_attention::ATTEND,
     &combine_rounds::COMBINE,
     &linear_projection::PROJECT,
+    &max_pooling::POOL,
     &full_attention::ATTEND,
     &materialized_attention::SCORES,
     &materialized_attention::SOFTMAX,
@@ -136,6 +146,10 @@ pub const KERNELS: &[&Kernel] = &[
     &top_keys::SELECT,
     &top_attention::ATTEND,
     &coverage::COVERAGE,
+    &residual::RESIDUAL,
+    &residual::TOTAL,
+    &softmax_backward::BACKWARD,
+    &adam::STEP,
     &row_terms::ROW_TERMS,
     &full_attention_backward::QUERIES,
     &full_attention_backward::KEYS,
@@ -145,6 +159,13 @@ pub const KERNELS: &[&Kernel] = &[
     &chunked_attention_backward::VALUES,
     &key_norm_backward::KEY_NORM_BACKWARD,
     &matrix_product::MULTIPLY,
+    &column_sums::ADD,
+    &layer_norm::NORMALIZE,
+    &layer_norm::BACKWARD,
+    &gelu::ACTIVATE,
+    &gelu::BACKWARD,
+    &cross_entropy::SECTION,
+    &scaled_copy::COPY,
 ];
 
 /// The numbers that Rust and WGSL share, written once.

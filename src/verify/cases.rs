@@ -11,7 +11,7 @@ use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::{self, Linformer};
 use crate::methods::lsh::{self, Lsh};
 use crate::plan::{Plan, Step};
-use crate::problem::{Dims, Problem, Projections, Rotations};
+use crate::problem::{Dims, Named, Problem, Projections, Rotations};
 use crate::semantics::{KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 use crate::settings::MAX_N;
 use crate::steps::random_rotation_hash::MAX_FACTORS;
@@ -27,6 +27,7 @@ pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, Str
         "full" => full_case(gpu, case, tensors).await,
         "linformer" => linformer_case(gpu, case, tensors).await,
         "real" => real_case(gpu, case, tensors).await,
+        "reversible" => super::reversible::run(gpu, case, tensors).await,
         "spectrum" => spectral::case(gpu, case, tensors).await,
         other => Err(format!("the group \"{other}\" is not known")),
     }
@@ -157,6 +158,7 @@ async fn lsh_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, St
         v: tensors.floats("v", &[heads, n, d_v])?.to_vec(),
         rotations: Rotations::Given(rotations.to_vec()),
         projections: Projections::Mean,
+        named: Named::new(),
     };
     let lists = [heads, rounds, n];
     let buckets = tensors.integers("buckets", &lists, lsh.buckets())?;
@@ -245,6 +247,7 @@ async fn full_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, S
         v: tensors.floats("v", &[heads, n, d_v])?.to_vec(),
         rotations: Rotations::Seeded(0),
         projections: Projections::Mean,
+        named: Named::new(),
     };
     let want = tensors.floats("out", &[heads, n, d_v])?;
     let tolerance = case.tolerance("out")?.ok_or("the manifest gives no tolerance for \"out\"")?;
@@ -284,12 +287,14 @@ async fn linformer_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Wor
             e_bias: bias("E_bias")?,
             f_bias: bias("F_bias")?,
         },
+        named: Named::new(),
     };
     let scale = case.number("score_scale")?.ok_or("the manifest gives no flags.score_scale")?;
     let linformer = Linformer {
         k,
         shared_ef: false,
         projection_heads,
+        max_pooling: false,
         biased,
         triangle: case.switch("causal_like_mask")?,
         score_scale: ScoreScale::Value(scale as f32),
@@ -326,6 +331,7 @@ async fn real_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, S
         v: array("v")?,
         rotations: Rotations::Seeded(0),
         projections: Projections::Mean,
+        named: Named::new(),
     };
     let want = tensors.floats("out", &[shown.len() as u32, n, d])?;
     let tolerance = case.tolerance("out")?.ok_or("the manifest gives no tolerance for \"out\"")?;

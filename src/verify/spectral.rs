@@ -46,14 +46,14 @@ pub async fn compare(
             return Err(format!("params.n is {}; singular values are computed up to {MAX_N}", head.n));
         }
         let spectrum = rank::exact(gpu, head, rule, &Progress::default()).await;
-        spectra.push(spectrum.map_err(|error| error.to_string())?);
+        spectra.push(spectrum.map_err(|error| error.to_string())?.spectrum);
     }
     case.tolerance("sv")?.ok_or("the manifest gives no tolerance for \"sv\"")?;
     type Values = fn(&Spectrum) -> Vec<f32>;
     let arrays: [(&str, Values); 3] = [
         ("sv", |spectrum| spectrum.svd.values.clone()),
         ("cum", |spectrum| spectrum.cumulative().iter().map(|share| share.low as f32).collect()),
-        ("cum_energy", |spectrum| spectrum.cumulative_energy().iter().map(|share| *share as f32).collect()),
+        ("cum_energy", |spectrum| spectrum.cumulative_energy().iter().map(|share| share.low as f32).collect()),
     ];
     for (name, values) in arrays {
         if let Some(tolerance) = case.tolerance(name)? {

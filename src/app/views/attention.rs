@@ -9,7 +9,7 @@ mod sparsity;
 use super::layout::column;
 use super::{caption, missing, title};
 use crate::app::scene::{Command, Scene};
-use crate::settings::Method;
+use crate::settings::{Method, Settings};
 use crate::text::Text;
 use egui::Ui;
 use layer::Layer;
@@ -33,7 +33,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         Ok(outcome) => outcome,
         Err(why) => return missing(ui, scene.method, why, commands),
     };
-    let layer = choices(ui, scene.method, state);
+    let layer = choices(ui, scene.settings, state);
     let max_height = (room * 0.62).clamp(220.0, 480.0);
     if ui.available_width() > WIDE {
         ui.columns_const(|[left, right]| {
@@ -50,10 +50,10 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
 }
 
 /// What the map shows of the method on the screen.
-fn choices(ui: &mut Ui, method: Method, state: &mut State) -> Layer {
-    let shown = state.layer.on(method);
+fn choices(ui: &mut Ui, settings: &Settings, state: &mut State) -> Layer {
+    let shown = state.layer.on(settings);
     ui.horizontal_wrapped(|ui| {
-        for layer in Layer::of(method) {
+        for layer in Layer::of(settings) {
             let (name, help) = layer.words();
             if ui.selectable_label(*layer == shown, name.get()).on_hover_text(help.get()).clicked() {
                 state.layer = *layer;
@@ -63,7 +63,7 @@ fn choices(ui: &mut Ui, method: Method, state: &mut State) -> Layer {
             ui.checkbox(&mut state.map.log, Text::AttentionLog.get()).on_hover_text(Text::AttentionLogHelp.get());
         }
     });
-    state.layer.on(method)
+    state.layer.on(settings)
 }
 
 fn explained(method: Method, layer: Layer) -> Text {

@@ -1,4 +1,5 @@
-//! Charts in which lines are formulas and dots are measurements: neither is ever drawn as the other.
+//! Charts in which lines are formulas and dots are measurements: neither is ever drawn as the other. Thin lines
+//! join the dots of one method.
 
 use super::layout::legend;
 use crate::text::{Text, fill};
@@ -37,6 +38,28 @@ pub struct Trace {
     /// Dashed, for a line that is no prediction of the dots.
     pub dashed: bool,
     pub dots: Vec<Dot>,
+    /// The dots are joined by a thin line.
+    pub joined: bool,
+}
+
+impl Trace {
+    /// A formula.
+    pub fn line(name: impl Into<String>, colour: Color32, line: Vec<[f64; 2]>) -> Self {
+        Self { name: name.into(), colour, line, dashed: false, dots: Vec::new(), joined: false }
+    }
+
+    /// Measurements.
+    pub fn dots(name: impl Into<String>, colour: Color32, dots: Vec<Dot>) -> Self {
+        Self { dots, ..Self::line(name, colour, Vec::new()) }
+    }
+
+    pub fn dashed(self) -> Self {
+        Self { dashed: true, ..self }
+    }
+
+    pub fn joined(self) -> Self {
+        Self { joined: true, ..self }
+    }
 }
 
 pub struct Chart<'a> {
@@ -48,7 +71,7 @@ pub struct Chart<'a> {
 
 impl Axis<'_> {
     fn place(&self, value: f64) -> f64 {
-        if self.log { value.max(f64::MIN_POSITIVE).log2() } else { value }
+        if self.log { value.max(1e-9).log2() } else { value }
     }
 
     fn value(&self, place: f64) -> f64 {
@@ -120,8 +143,12 @@ impl Chart<'_> {
             Line::new(name, points.iter().map(|at| place(*at)).collect::<Vec<_>>()).color(trace.colour)
         };
         if !trace.line.is_empty() {
-            let style = if trace.dashed { LineStyle::dashed_dense() } else { LineStyle::Solid };
-            plot.line(line(fill(Text::ChartTheory, &[&trace.name]), &trace.line).width(1.6).style(style));
+            let (name, style) = if trace.dashed {
+                (trace.name.clone(), LineStyle::dashed_dense())
+            } else {
+                (fill(Text::ChartTheory, &[&trace.name]), LineStyle::Solid)
+            };
+            plot.line(line(name, &trace.line).width(1.6).style(style));
         }
         for Dot { at: [x, y], error } in trace.dots.iter().filter(|dot| dot.error > 0.0) {
             let ends = [[*x, (y - error).max(self.y.marks.first().copied().unwrap_or(0.0))], [*x, y + error]];
@@ -130,6 +157,10 @@ impl Chart<'_> {
         if !trace.dots.is_empty() {
             let dots: Vec<[f64; 2]> = trace.dots.iter().map(|dot| place(dot.at)).collect();
             let name = fill(Text::ChartMeasured, &[&trace.name]);
+            if trace.joined {
+                let joins = Line::new(String::new(), dots.clone()).color(trace.colour).width(1.0);
+                plot.line(joins.allow_hover(false));
+            }
             plot.points(Points::new(name, dots).radius(3.2).color(trace.colour));
         }
     }

@@ -17,9 +17,17 @@ const VIRIDIS: [[u8; 3]; 10] = [
     [181, 222, 43],
     [253, 231, 37],
 ];
+/// From the coldest to the warmest through a grey that stands back on a dark and on a light page.
+const SIGNED: [[u8; 3]; 5] = [[20, 80, 200], [90, 140, 200], [150, 150, 150], [225, 160, 90], [235, 110, 10]];
+
 /// A magnitude from 0 to 1, dark to light in even steps.
 pub fn magnitude(t: f32) -> Color32 {
     between(&VIRIDIS, t)
+}
+
+/// A signed number from -1 to 1: blue, grey, orange.
+pub fn signed(t: f32) -> Color32 {
+    between(&SIGNED, (t + 1.0) / 2.0)
 }
 
 fn between(samples: &[[u8; 3]], t: f32) -> Color32 {
@@ -139,6 +147,13 @@ mod tests {
         let lumas: Vec<f32> = (0..=32).map(|step| luma(magnitude(step as f32 / 32.0))).collect();
         assert!(lumas.is_sorted(), "{lumas:?}");
         assert_eq!(magnitude(-1.0), magnitude(0.0));
+    }
+
+    #[test]
+    fn signs_are_told_apart() {
+        assert_eq!(signed(0.0), Color32::from_gray(150));
+        let [below, above] = [-1.0, 1.0].map(|t| signed(t).to_array());
+        assert!(below[2] > below[0] && above[0] > above[2]);
     }
 
     #[test]

@@ -15,6 +15,8 @@ use egui::{RichText, Ui};
 
 /// Width from which two panels stand side by side.
 const WIDE: f32 = 680.0;
+/// What else stands in the column of the curves, and around both columns.
+const BESIDE_CURVES: f32 = 512.0;
 
 /// The curves of the settings on the screen; they are computed once for each change.
 #[derive(Default)]
@@ -64,31 +66,33 @@ impl State {
 
 pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
     let known = state.known(scene);
+    // Inside a scroll area the height that is left has no end; what is seen of it has.
+    let room = ui.clip_rect().height();
     title(ui, Text::MemoryTitle);
-    caption(ui, Text::MemoryCaption.get());
-    ui.add_space(8.0);
     if ui.available_width() > WIDE {
+        let height = (room - BESIDE_CURVES).clamp(170.0, curves::HEIGHT);
         ui.columns_const(|[left, right]| {
             column(left, |ui| {
                 bars::measured(ui, scene, commands);
-                ui.add_space(8.0);
+                ui.add_space(4.0);
                 sentences(ui, scene, known);
             });
             column(right, |ui| {
-                curves::show(ui, scene, known);
-                ui.add_space(8.0);
+                curves::show(ui, scene, known, height);
+                ui.add_space(4.0);
                 bars::compared(ui, scene, known);
             });
         });
     } else {
         bars::measured(ui, scene, commands);
         ui.add_space(12.0);
-        curves::show(ui, scene, known);
+        curves::show(ui, scene, known, curves::HEIGHT);
         ui.add_space(8.0);
         bars::compared(ui, scene, known);
         ui.add_space(8.0);
         sentences(ui, scene, known);
     }
+    caption(ui, Text::MemoryCaption.get());
 }
 
 /// The crossovers in words, those where the clever method holds more included.

@@ -231,10 +231,14 @@ impl Tokens<'_> {
             for (at, (pos, depth)) in seen.iter().enumerate().filter(|(_, seen)| (seen.1 >= 0.0) == front) {
                 let over = self.overlay.and_then(|overlay| overlay.get(at)).copied().unwrap_or_default();
                 let own = colour::bucket(clusters.get(at).copied().unwrap_or_default());
-                // What lies behind fades into the page.
-                let behind = (0.2 - 0.4 * depth).clamp(0.0, 0.5);
-                let shown = blend(blend(own, over, self.opacity), page, behind);
-                add_dot(&mut mesh, *pos, dot, shown);
+                let shown = blend(own, over, self.opacity);
+                // What lies behind fades into the page, unless its colour means something: then it is smaller.
+                if self.overlay.is_some() {
+                    add_dot(&mut mesh, *pos, if front { dot } else { dot * 0.6 }, shown);
+                } else {
+                    let behind = (0.2 - 0.4 * depth).clamp(0.0, 0.5);
+                    add_dot(&mut mesh, *pos, dot, blend(shown, page, behind));
+                }
             }
             painter.add(Shape::mesh(mesh));
         }

@@ -1,6 +1,6 @@
 //! Which queries are measured where all would take too long.
 
-use super::MAP_ROWS;
+use super::{BLOCK_BYTES, MAP_ROWS};
 use crate::methods::full::Rows;
 
 /// Up to this length every query is measured, above it [`SAMPLED_QUERIES`].
@@ -45,6 +45,12 @@ impl Sample {
     /// The sample of the figures of quality.
     pub fn for_figures(n: u32) -> Self {
         Self::golden(n, if n <= ALL_QUERIES_UP_TO { n } else { SAMPLED_QUERIES })
+    }
+
+    /// The sample of errors of whole rows, so few that one block holds them.
+    pub fn for_maps(n: u32) -> Self {
+        let most = (BLOCK_BYTES / (u64::from(n) * 4)).clamp(1, u64::from(n)) as u32;
+        Self::golden(n, most.min(if n <= ALL_QUERIES_UP_TO { n } else { SAMPLED_QUERIES }))
     }
 
     pub fn query(&self, row: u32) -> u32 {

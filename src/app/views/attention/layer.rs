@@ -3,7 +3,7 @@
 use crate::app::scene::Question;
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::Outcome;
-use crate::settings::Method;
+use crate::settings::{Method, Projection, Settings};
 use crate::text::Text;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,9 +22,10 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// What there is to see of a method.
-    pub fn of(method: Method) -> &'static [Self] {
-        match method {
+    /// What there is to see of the method of settings. Max pooling stands for no n x n matrix.
+    pub fn of(settings: &Settings) -> &'static [Self] {
+        match settings.method {
+            Method::Linformer if settings.projection == Projection::Max => &[Self::Projected, Self::Exact],
             Method::Lsh => &[Self::Pattern, Self::Method, Self::Exact],
             Method::Linformer => &[Self::Projected, Self::Effective, Self::Exact],
             Method::Full | Method::FullRowwise | Method::FullMaterialized => &[Self::Pattern, Self::Exact],
@@ -32,8 +33,8 @@ impl Layer {
     }
 
     /// This one, or what comes closest to it for the method.
-    pub fn on(self, method: Method) -> Self {
-        let there = Self::of(method);
+    pub fn on(self, settings: &Settings) -> Self {
+        let there = Self::of(settings);
         match self {
             layer if there.contains(&layer) => layer,
             Self::Pattern => there[0],
@@ -77,13 +78,17 @@ mod tests {
 
     #[test]
     fn a_choice_carries_over_to_another_method() {
+        let of = |method, projection| Settings { method, projection, ..Settings::default() };
         for method in [Method::Full, Method::Lsh, Method::Linformer] {
             for layer in [Layer::Pattern, Layer::Method, Layer::Projected, Layer::Effective, Layer::Exact] {
-                assert!(Layer::of(method).contains(&layer.on(method)));
+                for projection in [Projection::Mean, Projection::Max] {
+                    let settings = of(method, projection);
+                    assert!(Layer::of(&settings).contains(&layer.on(&settings)));
+                }
             }
-            assert_eq!(Layer::Exact.on(method), Layer::Exact);
+            assert_eq!(Layer::Exact.on(&of(method, Projection::Max)), Layer::Exact);
         }
-        assert_eq!(Layer::Effective.on(Method::Lsh), Layer::Method);
-        assert_eq!(Layer::Method.on(Method::Full), Layer::Exact);
+        assert_eq!(Layer::Effective.on(&of(Method::Lsh, Projection::Mean)), Layer::Method);
+        assert_eq!(Layer::Method.on(&of(Method::Full, Projection::Mean)), Layer::Exact);
     }
 }

@@ -8,7 +8,7 @@ use crate::app::views::{format, method_name, ticks};
 use crate::lab;
 use crate::methods::measure::Measured;
 use crate::outcome::{Outcome, RowWeights};
-use crate::settings::Method;
+use crate::settings::{Method, Projection};
 use crate::steps::visibility::{Geometry, Lists};
 use crate::text::{Text, fill};
 use egui::{Color32, Grid, ScrollArea, Ui};
@@ -153,7 +153,7 @@ impl Rows {
             }
             ui.label(words(row, scene));
             let canvases = &mut self.canvases;
-            if scene.method == Method::Full {
+            if !weighs_keys(scene) {
                 picture(ui, scene, row, 0, &mut canvases[0], commands);
             } else {
                 ui.columns_const(|[left, right]| {
@@ -164,7 +164,7 @@ impl Rows {
                 });
                 legends(ui, scene.method);
             }
-            table(ui, row, scene.method);
+            table(ui, row, scene);
         });
     }
 
@@ -186,6 +186,14 @@ impl Rows {
     }
 }
 
+/// The method gives keys weights of its own: full attention's are the exact ones, and max pooling has none.
+fn weighs_keys(scene: &Scene<'_>) -> bool {
+    match scene.method {
+        Method::Linformer => scene.settings.projection != Projection::Max,
+        method => method != Method::Full,
+    }
+}
+
 fn picture(ui: &mut Ui, scene: &Scene<'_>, row: &Row, which: usize, canvas: &mut Canvas, commands: &mut Vec<Command>) {
     let name = if which == 0 { Text::RowExact.get() } else { method_name(scene.method) };
     ui.strong(name);
@@ -195,7 +203,7 @@ fn picture(ui: &mut Ui, scene: &Scene<'_>, row: &Row, which: usize, canvas: &mut
         face: Face::Input,
         overlay: Some(&row.overlays[which]),
         opacity: 1.0,
-        max_height: if scene.method == Method::Full { 300.0 } else { 240.0 },
+        max_height: if weighs_keys(scene) { 240.0 } else { 300.0 },
     };
     tokens.show(ui, scene, canvas).tell(commands);
 }
@@ -210,6 +218,7 @@ fn words(row: &Row, scene: &Scene<'_>) -> String {
     match scene.method {
         _ if row.keys.is_empty() => fill(Text::RowEmpty, &[&token]),
         Method::Lsh => fill(Text::RowLsh, &[&token, &count, &all, &seen, &mass]),
+        Method::Linformer if !weighs_keys(scene) => fill(Text::RowPooled, &[&token, &count, &all]),
         Method::Linformer => fill(Text::RowLinformer, &[&token, &count, &all, &seen]),
         _ => fill(Text::RowFull, &[&token, &count, &all]),
     }
@@ -224,10 +233,11 @@ fn legends(ui: &mut Ui, method: Method) {
     });
 }
 
-fn table(ui: &mut Ui, row: &Row, method: Method) {
+fn table(ui: &mut Ui, row: &Row, scene: &Scene<'_>) {
+    let method = scene.method;
     ScrollArea::vertical().id_salt("keys").max_height(160.0).min_scrolled_height(160.0).show(ui, |ui| {
         Grid::new("strongest keys").striped(true).spacing([14.0, 2.0]).show(ui, |ui| {
-            let own = method != Method::Full;
+            let own = weighs_keys(scene);
             let mut heads = vec![Text::RowKey.get().to_owned(), Text::RowExactWeight.get().to_owned()];
             if own {
                 let (tab, seen) = if method == Method::Lsh {

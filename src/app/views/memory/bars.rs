@@ -49,14 +49,24 @@ fn buffers(ui: &mut Ui, outcome: &Outcome) {
     let mut sorted: Vec<&BufferReport> = outcome.buffers.iter().collect();
     sorted.sort_by_key(|buffer| std::cmp::Reverse(buffer.bytes));
     let largest = sorted.first().map_or(1, |buffer| buffer.bytes.max(1));
-    for buffer in sorted {
-        let part = buffer.bytes as f32 / largest as f32;
-        let words = [buffer.name, &format::shape(&buffer.shape), &format::bytes(buffer.bytes)];
-        row(ui, words, role_colour(buffer.role), part, &[]).on_hover_text(buffer_hover(buffer.name).get());
-    }
+    close(ui, |ui| {
+        for buffer in sorted {
+            let part = buffer.bytes as f32 / largest as f32;
+            let words = [buffer.name, &format::shape(&buffer.shape), &format::bytes(buffer.bytes)];
+            row(ui, words, role_colour(buffer.role), part, &[]).on_hover_text(buffer_hover(buffer.name).get());
+        }
+    });
     let own = sums.iter().filter(|(role, ..)| *role != Role::Instrument).map(|(_, bytes, ..)| bytes).sum();
     ui.label(fill(Text::MemoryTotal, &[&format::bytes(own), &format::bytes(outcome.peak_bytes)]))
         .on_hover_text(Text::MemoryTotalHover.get());
+}
+
+/// Bars below each other, which bring their own distance.
+fn close(ui: &mut Ui, rows: impl FnOnce(&mut Ui)) {
+    ui.scope(|ui| {
+        ui.spacing_mut().item_spacing.y = 0.0;
+        rows(ui);
+    });
 }
 
 /// A name, what belongs to it and a value over a bar that fills `part` of the width. `ticks` are
@@ -146,23 +156,27 @@ pub fn compared(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
     section(ui, fill(Text::MemoryCompared, &[&format::count(u64::from(dims.n_q))]), Text::MemoryFormulaHover);
     ui.label(Text::MemoryFormula.get()).on_hover_text(Text::MemoryFormulaHover.get());
     let seen = memory::chunks_seen(scene.settings).to_string();
-    for (method, terms) in &formulae {
-        bar(ui, *method, &fill(formula_words(*method), &[&seen]), total(terms)).on_hover_ui(|ui| {
-            ui.label(Text::MemoryFormulaHover.get());
-            ui.add_space(4.0);
-            for term in terms {
-                ui.label(format!("{}: {}", fill(part_words(term.part), &[&seen]), format::bytes(term.bytes)));
-            }
-            ui.add_space(4.0);
-            ui.label(table_words(*method).get());
-        });
-    }
-    scale.axis(ui);
+    close(ui, |ui| {
+        for (method, terms) in &formulae {
+            bar(ui, *method, &fill(formula_words(*method), &[&seen]), total(terms)).on_hover_ui(|ui| {
+                ui.label(Text::MemoryFormulaHover.get());
+                ui.add_space(4.0);
+                for term in terms {
+                    ui.label(format!("{}: {}", fill(part_words(term.part), &[&seen]), format::bytes(term.bytes)));
+                }
+                ui.add_space(4.0);
+                ui.label(table_words(*method).get());
+            });
+        }
+        scale.axis(ui);
+    });
     ui.label(Text::MemoryPlan.get()).on_hover_text(Text::MemoryPlanHover.get());
-    for (method, bytes) in known.here {
-        bar(ui, method, "", bytes).on_hover_text(Text::MemoryPlanHover.get());
-    }
-    scale.axis(ui);
+    close(ui, |ui| {
+        for (method, bytes) in known.here {
+            bar(ui, method, "", bytes).on_hover_text(Text::MemoryPlanHover.get());
+        }
+        scale.axis(ui);
+    });
 }
 
 fn part_words(part: Part) -> Text {

@@ -17,9 +17,10 @@ use egui_plot::{
 
 /// The example of the Reformer paper.
 const PAPER_N: u32 = 65_536;
-const HEIGHT: f32 = 300.0;
+/// Most height of the plot.
+pub const HEIGHT: f32 = 300.0;
 
-pub fn show(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
+pub fn show(ui: &mut Ui, scene: &Scene<'_>, known: &Known, height: f32) {
     super::section(ui, Text::MemoryCurves.get(), Text::MemoryCurvesHover);
     ui.horizontal_wrapped(|ui| {
         for curve in &known.curves {
@@ -34,13 +35,13 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
             (Text::MemoryStar, Text::MemoryPaperHover),
             (Text::MemoryLimits, Text::MemoryLimitHover),
         ] {
-            ui.add(Label::new(RichText::new(words.get()).weak()).extend()).on_hover_text(hover.get());
+            ui.add(Label::new(RichText::new(words.get()).small().weak()).extend()).on_hover_text(hover.get());
         }
     });
     let ink = ui.visuals().text_color();
     let n = scene.input.problem.dims.n_q;
     Plot::new("memory over n")
-        .height(HEIGHT)
+        .height(height)
         .allow_zoom(false)
         .allow_drag(false)
         .allow_scroll(false)

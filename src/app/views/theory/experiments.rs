@@ -178,13 +178,9 @@ impl Panel<'_> {
             for (at, line) in series.theory.iter().enumerate().rev() {
                 let name = self.lines.get(at).map_or(known.name.clone(), |line| line.get().to_owned());
                 let colour = if at == last { colour } else { COLOURS[3] };
-                traces.push(Trace {
-                    name,
-                    colour,
-                    line: percent(line),
-                    dashed: at != last,
-                    dots: std::mem::take(&mut dots),
-                });
+                let trace = Trace::line(name, colour, percent(line));
+                let trace = if at == last { trace } else { trace.dashed() };
+                traces.push(Trace { dots: std::mem::take(&mut dots), ..trace });
             }
         }
         self.chart.show(ui, &traces);

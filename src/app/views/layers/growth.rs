@@ -1,0 +1,102 @@
+//! What grows: bytes over depth, stored and reversible; bytes over the chunks of the feed-forward
+//! layer; and what parameters in host memory save and cost.
+
+use super::{HEIGHT, Known, WIDE, ask};
+use crate::app::scene::{Command, Scene};
+use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
+use crate::app::views::layout::column;
+use crate::app::views::ticks::written;
+use crate::lab::stack::{Passage, Stacked, Way};
+use crate::plan::bytes_in_words;
+use crate::settings::Settings;
+use crate::text::{Text, fill};
+use egui::Ui;
+
+const DEPTHS: [u32; 5] = [1, 2, 4, 8, 12];
+const CHUNKS: [u32; 5] = [1, 2, 4, 8, 16];
+
+pub fn show(ui: &mut Ui, scene: &Scene<'_>, swept: &mut Option<Settings>, commands: &mut Vec<Command>) {
+    ui.add_space(8.0);
+    let sweep = ui.button(Text::LayersSweep.get()).on_hover_text(Text::LayersSweepHelp.get());
+    if sweep.clicked() {
+        *swept = Some(scene.settings.clone());
+    }
+    if swept.as_ref() != Some(scene.settings) {
+        return;
+    }
+    let own = Stacked { way: Way::default(), ..Stacked::of(scene.settings) };
+    let swapped = ask(scene, Stacked { way: Way { swap: true, ..Way::default() }, ..own }, commands);
+    let resident = ask(scene, own, commands);
+    let chunks = series(&CHUNKS, |chunks| ask(scene, Stacked { chunks, layers: 1, ..own }, commands));
+    let stored = series(&DEPTHS, |layers| {
+        ask(scene, Stacked { layers, way: Way { stored: true, ..Way::default() }, ..own }, commands)
+    });
+    let reversible = series(&DEPTHS, |layers| ask(scene, Stacked { layers, ..own }, commands));
+    let depth = [trace(Text::LayersReversible, 0, reversible), trace(Text::LayersStored, 1, stored)];
+    let chunks = [trace(Text::LayersReversible, 0, chunks)];
+    let charts = [
+        ("layer bytes", Text::LayersGrowth, Text::LayersDepth, &DEPTHS, &depth[..]),
+        ("chunk bytes", Text::LayersChunkBytes, Text::LayersChunks, &CHUNKS, &chunks[..]),
+    ];
+    if ui.available_width() > WIDE {
+        ui.columns_const(|columns: &mut [Ui; 2]| {
+            for (ui, chart) in columns.iter_mut().zip(charts) {
+                column(ui, |ui| plot(ui, chart));
+            }
+        });
+    } else {
+        for chart in charts {
+            plot(ui, chart);
+        }
+    }
+    if let (Some(swapped), Some(resident)) = (swapped.passage(), resident.passage()) {
+        ui.label(saved(swapped, resident));
+    }
+}
+
+/// Bytes saved and time lost by parameters in host memory.
+fn saved(swapped: &Passage, resident: &Passage) -> String {
+    let wall = |of: &Passage| of.forward.wall_ms + of.backward.wall_ms;
+    let bytes = resident.parameter_bytes().saturating_sub(swapped.parameter_bytes());
+    let more = wall(swapped) - wall(resident);
+    let held = bytes_in_words(swapped.parameter_bytes());
+    fill(Text::LayersSwapped, &[&bytes_in_words(bytes), &held, &written(more), &written(wall(resident))])
+}
+
+fn series(at: &[u32], mut known: impl FnMut(u32) -> Known) -> Vec<Dot> {
+    let mut dots = Vec::new();
+    // The question that was asked last is answered first.
+    for at in at.iter().rev() {
+        if let Some(passage) = known(*at).passage() {
+            let mebibytes = passage.activation_bytes() as f64 / f64::from(1u32 << 20);
+            dots.push(Dot { at: [f64::from(*at), mebibytes], error: 0.0 });
+        }
+    }
+    dots
+}
+
+fn trace(name: Text, colour: usize, dots: Vec<Dot>) -> Trace {
+    Trace::dots(name.get(), COLOURS[colour], dots)
+}
+
+fn plot(ui: &mut Ui, (id, title, x, marks, traces): (&str, Text, Text, &[u32; 5], &[Trace])) {
+    ui.strong(title.get()).on_hover_text(Text::LayersSweepHelp.get());
+    let top = traces.iter().flat_map(|trace| &trace.dots).map(|dot| dot.at[1]).fold(1.0, f64::max);
+    let chart = Chart {
+        id,
+        x: Axis {
+            label: x.get(),
+            log: true,
+            marks: marks.iter().map(|mark| f64::from(*mark)).collect(),
+            write: |value| format!("{value:.0}"),
+        },
+        y: Axis {
+            label: Text::LayersBytesAxis.get(),
+            log: false,
+            marks: crate::app::views::ticks::linear(0.0, top * 1.1, 5),
+            write: written,
+        },
+        height: HEIGHT,
+    };
+    chart.show(ui, traces);
+}

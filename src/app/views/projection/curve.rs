@@ -1,0 +1,187 @@
+//! The error over k: untrained projections, and fitted ones where that was asked for.
+
+use super::fit::too_large;
+use super::{pair, waiting};
+use crate::app::scene::{Answer, Command, Question, Scene};
+use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
+use crate::app::views::{caption, format};
+use crate::lab::{Errors, Start, Untrained};
+use crate::methods::fit::Loss;
+use crate::settings::Projection;
+use crate::text::{Text, fill};
+use egui::{Button, Ui};
+use std::rc::Rc;
+
+/// Projected lengths that are measured, besides the one on the slider.
+const LENGTHS: [u32; 6] = [8, 16, 32, 64, 128, 256];
+/// Steps of each fit, and its learning rate in units of 0.0001.
+const STEPS: u32 = 200;
+const RATE: u32 = 100;
+/// Height of a chart, and the least error that it tells from 0.
+const HEIGHT: f32 = 230.0;
+const LEAST: f64 = 1e-3;
+const NAMES: [(Projection, Text); 4] = [
+    (Projection::Mean, Text::ProjectionMean),
+    (Projection::Max, Text::ProjectionMax),
+    (Projection::Gaussian, Text::ProjectionGaussian),
+    (Projection::Convolution, Text::ProjectionConvolution),
+];
+
+#[derive(Default)]
+pub struct State {
+    measuring: bool,
+    fitting: bool,
+    /// Counts how often each was asked for: what was cancelled is measured anew.
+    attempts: [u32; 2],
+}
+
+/// Errors over k of one kind.
+struct Series {
+    name: Text,
+    at: usize,
+    errors: Vec<(u32, Errors)>,
+}
+
+impl State {
+    pub fn show(&mut self, ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
+        ui.strong(Text::CurveTitle.get());
+        let lengths = lengths(scene);
+        ui.horizontal_wrapped(|ui| {
+            self.attempts[0] += toggle(ui, &mut self.measuring, Text::CurveMeasure.get(), Text::CurveMeasureHelp);
+            let most = lengths.last().copied().unwrap_or(1);
+            if self.measuring && too_large(scene, Loss::Output, most).is_none() {
+                let name = fill(Text::CurveFit, &[&format::count(u64::from(STEPS))]);
+                self.attempts[1] += toggle(ui, &mut self.fitting, &name, Text::CurveFitHelp);
+            } else {
+                self.fitting = false;
+            }
+        });
+        if !self.measuring {
+            ui.label(Text::CurveNone.get());
+            return;
+        }
+        let [attempt, fits] = self.attempts;
+        let mut waits = None;
+        let mut ask = |question: Question| {
+            commands.push(Command::Ask(question));
+            let answer = (scene.answer)(question);
+            if matches!(answer, None | Some(Answer::Failed(_))) {
+                waits.get_or_insert(answer.clone());
+            }
+            answer
+        };
+        let untrained: Vec<Rc<Untrained>> = lengths
+            .iter()
+            .filter_map(|k| match ask(Question::Untrained { head: scene.head, k: *k, attempt }) {
+                Some(Answer::Untrained(untrained)) => Some(untrained),
+                _ => None,
+            })
+            .collect();
+        let mut all: Vec<Series> = NAMES
+            .iter()
+            .enumerate()
+            .map(|(at, (projection, name))| {
+                let of = |point: &Rc<Untrained>| {
+                    let found = point.errors.iter().find(|(kind, _)| kind == projection);
+                    found.map(|(_, errors)| (point.k, *errors))
+                };
+                Series { name: *name, at, errors: untrained.iter().filter_map(of).collect() }
+            })
+            .collect();
+        if self.fitting {
+            let errors = lengths.iter().filter_map(|k| {
+                let start = Start { head: scene.head, k: *k, loss: Loss::Output, rate: RATE, attempt: fits };
+                match ask(Question::FittedErrors { start, steps: STEPS }) {
+                    Some(Answer::FittedErrors(errors)) => Some((*k, errors)),
+                    _ => None,
+                }
+            });
+            all.push(Series { name: Text::CurveFitted, at: NAMES.len(), errors: errors.collect() });
+        }
+        if let Some(answer) = waits {
+            waiting(ui, answer);
+        }
+        charts(ui, &lengths, &all);
+        if let Some(sampled) = untrained.first().and_then(|point| point.sampled) {
+            ui.label(fill(Text::ErrorsSampled, &[&format::count(u64::from(sampled))]));
+        }
+        if let Some(words) = honest(&all) {
+            ui.label(words);
+        }
+        caption(ui, Text::CurveCaption.get());
+    }
+}
+
+/// A button that stays pressed; 1 when it was clicked.
+fn toggle(ui: &mut Ui, on: &mut bool, name: &str, help: Text) -> u32 {
+    let clicked = ui.add(Button::new(name).selected(*on)).on_hover_text(help.get()).clicked();
+    *on ^= clicked;
+    clicked.into()
+}
+
+fn lengths(scene: &Scene<'_>) -> Vec<u32> {
+    let n = scene.settings.n;
+    let mut lengths: Vec<u32> =
+        LENGTHS.into_iter().filter(|k| *k < n).chain([scene.settings.projected_len()]).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    lengths
+}
+
+fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series]) {
+    pair(ui, |ui, output| {
+        let value = |errors: &Errors| if output { Some(errors.output) } else { errors.map };
+        let dots = |one: &Series| -> Vec<Dot> {
+            let dot = |(k, errors): &(u32, Errors)| {
+                // A logarithmic axis has no place for 0.
+                let error = value(errors)?.max(LEAST);
+                Some(Dot { at: [f64::from(*k), error * 100.0], error: 0.0 })
+            };
+            one.errors.iter().filter_map(dot).collect()
+        };
+        let traces: Vec<Trace> = all
+            .iter()
+            .map(|one| {
+                let colour = COLOURS.get(one.at).copied().unwrap_or(ui.visuals().strong_text_color());
+                Trace::dots(one.name.get(), colour, dots(one))
+            })
+            .filter(|trace| !trace.dots.is_empty())
+            .collect();
+        let values = traces.iter().flat_map(|trace| trace.dots.iter().map(|dot| dot.at[1]));
+        let (low, high) = values.fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+        let name = if output { Text::CurveOutput } else { Text::CurveMap };
+        let chart = Chart {
+            id: if output { "output over k" } else { "map over k" },
+            x: Axis {
+                label: Text::CurveAxisK.get(),
+                log: true,
+                marks: lengths.iter().map(|k| f64::from(*k)).collect(),
+                write: |k| format::count(k.round() as u64),
+            },
+            y: Axis { label: name.get(), log: true, marks: marks(low, high), write: format::number },
+            height: HEIGHT,
+        };
+        chart.show(ui, &traces);
+    });
+}
+
+/// 1, 2 and 5 times powers of ten that enclose the values.
+fn marks(low: f64, high: f64) -> Vec<f64> {
+    // Thinner where the values span decades, so that each has a label.
+    let factors: &[f64] = if high > low * 50.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let all = (-1..=6).flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
+    let apart = if factors.len() == 1 { 10.0 } else { 2.5 };
+    let marks: Vec<f64> = all.filter(|mark| *mark > low / apart && *mark < high * apart).collect();
+    if marks.len() > 1 { marks } else { vec![1.0, 100.0] }
+}
+
+/// In numbers, how far an untrained random E is from good.
+fn honest(all: &[Series]) -> Option<String> {
+    let random = all.iter().find(|one| one.name == Text::ProjectionGaussian)?;
+    let (k, errors) = random.errors.last()?;
+    let mean = all.iter().find(|one| one.name == Text::ProjectionMean)?.errors.last()?.1;
+    let map = |errors: &Errors| errors.map.map_or_else(String::new, format::percent);
+    let output = |errors: &Errors| format::percent(errors.output);
+    let k = format::count(u64::from(*k));
+    Some(fill(Text::CurveHonest, &[&k, &output(errors), &map(errors), &output(&mean), &map(&mean)]))
+}

@@ -1,0 +1,249 @@
+//! E and F fitted to the current input, live.
+
+use super::maps::HEIGHT;
+use super::picture::{Canvas, Grid, Scale};
+use super::{MATRIX_HEIGHT, pair};
+use crate::app::scene::{Answer, Command, Question, Scene};
+use crate::app::views::{caption, format};
+use crate::lab::{Fitted, Start};
+use crate::methods::fit::{Loss, MOST_K};
+use crate::outcome::Outcome;
+use crate::settings::Projection;
+use crate::text::{Text, fill};
+use egui::{ComboBox, RichText, Ui};
+use egui_plot::{AxisHints, Line, Plot};
+use std::rc::Rc;
+
+/// A look at the fit takes about this long, in milliseconds.
+const LOOK_MS: f64 = 300.0;
+/// Steps of the first look, and most of any.
+const FIRST: u32 = 5;
+const MOST: u32 = 100;
+/// The fit stops by itself.
+const LAST: u32 = 5000;
+/// Learning rates in units of 0.0001.
+const RATES: [u32; 5] = [3, 10, 30, 100, 300];
+
+pub struct State {
+    loss: Loss,
+    rate: u32,
+    attempt: u32,
+    going: bool,
+    /// Steps that were asked for and have not come.
+    asked: Option<u32>,
+    shown: Option<(Rc<Outcome>, Rc<Fitted>)>,
+    failed: Option<String>,
+    /// Looks that failed: the same question would have the same answer.
+    failures: u32,
+    canvases: [Canvas; 3],
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            loss: Loss::Output,
+            rate: 30,
+            attempt: 0,
+            going: false,
+            asked: None,
+            shown: None,
+            failed: None,
+            failures: 0,
+            canvases: Default::default(),
+        }
+    }
+}
+
+/// Why the current input cannot be fitted.
+pub fn too_large(scene: &Scene<'_>, loss: Loss, k: u32) -> Option<String> {
+    let count = |number: u32| format::count(u64::from(number));
+    let (n, longest) = (scene.settings.n, loss.longest());
+    if n > longest {
+        let words = if loss == Loss::Map { Text::FitTooLongMap } else { Text::FitTooLong };
+        return Some(fill(words, &[&count(longest), &count(n)]));
+    }
+    (k > MOST_K).then(|| fill(Text::FitTooWide, &[&count(MOST_K), &count(k)]))
+}
+
+impl State {
+    pub fn show(&mut self, ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
+        ui.strong(Text::FitTitle.get());
+        let Ok(outcome) = scene.linformer else { return };
+        // New settings clear the fit.
+        let is_of = |shown: &(Rc<Outcome>, Rc<Fitted>)| Rc::ptr_eq(&shown.0, outcome);
+        if self.shown.as_ref().is_some_and(|shown| !is_of(shown)) {
+            self.clear();
+        }
+        self.choices(ui);
+        let start = Start {
+            head: scene.head,
+            k: scene.settings.projected_len(),
+            loss: self.loss,
+            rate: self.rate,
+            attempt: self.attempt,
+        };
+        if self.shown.as_ref().is_some_and(|(_, fitted)| fitted.start != start) {
+            self.clear();
+        }
+        if let Some(why) = too_large(scene, self.loss, start.k) {
+            self.clear();
+            ui.label(why);
+            return;
+        }
+        self.buttons(ui);
+        self.follow(scene, outcome, start, commands);
+        if let Some(why) = &self.failed {
+            ui.colored_label(ui.visuals().error_fg_color, why);
+        }
+        if scene.settings.projection == Projection::Max {
+            ui.label(RichText::new(Text::FitFromMean.get()).small().weak());
+        }
+        match &self.shown {
+            Some((_, fitted)) => {
+                ui.label(words(fitted));
+                curve(ui, fitted);
+                pictures(ui, fitted, &mut self.canvases);
+            }
+            None if self.going => drop(ui.label(Text::FitSoon.get())),
+            None => {}
+        }
+        caption(ui, Text::FitCaption.get());
+    }
+
+    fn clear(&mut self) {
+        (self.going, self.asked, self.shown, self.failed) = (false, None, None, None);
+    }
+
+    fn choices(&mut self, ui: &mut Ui) {
+        ui.horizontal_wrapped(|ui| {
+            for (loss, name, help) in
+                [(Loss::Output, Text::FitOutput, Text::FitOutputHelp), (Loss::Map, Text::FitMap, Text::FitMapHelp)]
+            {
+                if ui.selectable_label(self.loss == loss, name.get()).on_hover_text(help.get()).clicked() {
+                    self.loss = loss;
+                }
+            }
+            let label = ui.label(Text::FitRate.get()).on_hover_text(Text::FitRateHelp.get());
+            let written = |rate: u32| format::number(f64::from(rate) * 1e-4);
+            let menu = ComboBox::from_id_salt("fit rate").selected_text(written(self.rate)).width(72.0);
+            let menu = menu.show_ui(ui, |ui| {
+                for rate in RATES {
+                    ui.selectable_value(&mut self.rate, rate, written(rate));
+                }
+            });
+            menu.response.labelled_by(label.id).on_hover_text(Text::FitRateHelp.get());
+        });
+    }
+
+    fn buttons(&mut self, ui: &mut Ui) {
+        ui.horizontal_wrapped(|ui| {
+            let (name, help) = match (self.going, &self.shown) {
+                (true, _) => (Text::FitStop, Text::FitStopHelp),
+                (false, Some(_)) => (Text::FitGoOn, Text::FitGoOnHelp),
+                (false, None) => (Text::FitStart, Text::FitStartHelp),
+            };
+            if ui.button(name.get()).on_hover_text(help.get()).clicked() {
+                self.going = !self.going;
+                self.failed = None;
+            }
+            let again = ui.add_enabled(self.shown.is_some(), egui::Button::new(Text::FitAgain.get()));
+            if again.on_hover_text(Text::FitAgainHelp.get()).clicked() {
+                self.clear();
+                self.attempt += 1;
+            }
+        });
+    }
+
+    /// Takes what has come, and asks for more while the fit goes on. What was asked for is waited for
+    /// even after a stop, since a fit that is dropped half-way begins anew.
+    fn follow(&mut self, scene: &Scene<'_>, outcome: &Rc<Outcome>, start: Start, commands: &mut Vec<Command>) {
+        if let Some(until) = self.asked {
+            match (scene.answer)(Question::Fit { start, until }) {
+                Some(Answer::Fit(fitted)) => {
+                    self.asked = None;
+                    self.shown = Some((outcome.clone(), fitted));
+                }
+                Some(Answer::Failed(why)) => {
+                    (self.going, self.asked) = (false, None);
+                    self.failed = Some(why);
+                    self.failures += 1;
+                }
+                _ => {}
+            }
+        }
+        let done = self.shown.as_ref().map_or(0, |(_, fitted)| fitted.losses.len() as u32);
+        self.going &= done < LAST;
+        if self.going && self.asked.is_none() {
+            let more = self
+                .shown
+                .as_ref()
+                .map_or(FIRST, |(_, fitted)| ((LOOK_MS / fitted.step_ms.max(0.01)) as u32).clamp(1, MOST));
+            self.asked = Some((done + more + self.failures).min(LAST));
+        }
+        commands.extend(self.asked.map(|until| Command::Ask(Question::Fit { start, until })));
+    }
+}
+
+fn words(fitted: &Fitted) -> String {
+    let steps = format::count(fitted.losses.len() as u64);
+    let percent = |error: f64| format::percent(error);
+    let map = |error: Option<f64>| error.map_or_else(|| "-".to_owned(), percent);
+    let mut words = fill(
+        Text::FitWords,
+        &[
+            &steps,
+            &percent(fitted.errors.output),
+            &percent(fitted.untrained.output),
+            &map(fitted.errors.map),
+            &map(fitted.untrained.map),
+            &format::time(fitted.step_ms),
+            &format::bytes(fitted.bytes),
+        ],
+    );
+    if let Some(sampled) = fitted.sampled {
+        words = format!("{words} {}", fill(Text::ErrorsSampled, &[&format::count(u64::from(sampled))]));
+    }
+    words
+}
+
+/// The relative error before each step.
+fn curve(ui: &mut Ui, fitted: &Fitted) {
+    let points: Vec<[f64; 2]> = (0..)
+        .zip(&fitted.losses)
+        .map(|(step, loss)| [f64::from(step), f64::from(*loss).max(0.0).sqrt() * 100.0])
+        .collect();
+    let name = if fitted.start.loss == Loss::Map { Text::FitCurveMap } else { Text::FitCurveOutput };
+    let colour = ui.visuals().hyperlink_color;
+    ui.label(name.get());
+    Plot::new("fit")
+        .height(150.0)
+        .allow_zoom(false)
+        .allow_scroll(false)
+        .allow_drag(false)
+        .allow_boxed_zoom(false)
+        .allow_double_click_reset(false)
+        .include_y(0.0)
+        .custom_x_axes(vec![AxisHints::new_x().label(Text::FitAxisSteps.get())])
+        .custom_y_axes(vec![AxisHints::new_y().min_thickness(28.0)])
+        .show(ui, |plot| plot.line(Line::new(name.get(), points).color(colour).width(2.0)));
+}
+
+fn pictures(ui: &mut Ui, fitted: &Rc<Fitted>, canvases: &mut [Canvas; 3]) {
+    let [e, f, map] = canvases;
+    let matrix = |ui: &mut Ui, matrix: &crate::lab::Matrix, name: Text, canvas: &mut Canvas| {
+        let grid = Grid::of_matrix(matrix, name.get());
+        canvas.show(ui, fitted, &grid, Scale::of(grid.values, false), MATRIX_HEIGHT);
+    };
+    match &fitted.f {
+        Some(of_f) => pair(ui, |ui, second| {
+            if second {
+                matrix(ui, of_f, Text::FitMatrixF, f);
+            } else {
+                matrix(ui, &fitted.e, Text::FitMatrixE, e);
+            }
+        }),
+        None => matrix(ui, &fitted.e, Text::FitMatrixShared, e),
+    }
+    let grid = Grid::of_map(&fitted.map, Text::FitMapPicture.get());
+    map.show(ui, fitted, &grid, Scale::of(grid.values, true), HEIGHT);
+}

@@ -1,0 +1,168 @@
+//! The view of Linformer's projections on a software adapter, as pictures in `target/screenshots` and as
+//! assertions on what it says.
+#![cfg(not(target_arch = "wasm32"))]
+
+use attention_lab::app::App;
+use attention_lab::app::scene::{Command, View};
+use attention_lab::gpu::device;
+use attention_lab::settings::{InputKind, Method, Projection, Settings, Sharing};
+use egui::accesskit::Role;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+fn open(size: [f32; 2], theme: egui::Theme, settings: Settings) -> Harness<'static, App> {
+    let mut setup = egui_kittest::wgpu::default_wgpu_setup();
+    if let egui_wgpu::WgpuSetup::CreateNew(new) = &mut setup {
+        new.device_descriptor = Arc::new(device::descriptor);
+    }
+    let builder = Harness::builder().with_size(size).with_theme(theme).wgpu_setup(setup);
+    let mut app = builder.build_eframe(move |cc| App::with(cc, Some(settings), None));
+    settle(&mut app);
+    app.state_mut().obey(Command::Open(View::Projection));
+    settle(&mut app);
+    app
+}
+
+fn settle(app: &mut Harness<'_, App>) {
+    app.run_steps(3);
+    for _ in 0..100_000 {
+        app.step();
+        if !app.state().is_busy() {
+            app.run();
+            return;
+        }
+    }
+    panic!("never came: {}", app.state().summary());
+}
+
+/// Steps until some words are on the screen.
+fn until(app: &mut Harness<'_, App>, words: &str) {
+    for _ in 0..100_000 {
+        app.step();
+        if app.query_all_by_label_contains(words).next().is_some() {
+            return;
+        }
+    }
+    panic!("\"{words}\" never came: {}", app.state().summary());
+}
+
+fn sees(app: &Harness<'_, App>, words: &str) {
+    assert!(app.query_all_by_label_contains(words).next().is_some(), "\"{words}\" is not on the screen");
+}
+
+fn has_image(app: &Harness<'_, App>, name: &str) {
+    assert!(app.query_by_role_and_label(Role::Image, name).is_some(), "no picture \"{name}\"");
+}
+
+fn screenshot(app: &mut Harness<'_, App>, name: &str) {
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
+    std::fs::create_dir_all(&folder).expect("the folder of screenshots");
+    app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
+}
+
+fn linformer(projection: Projection) -> Settings {
+    Settings { n: 256, d: 16, k: Some(32), method: Method::Linformer, projection, ..Settings::default() }
+}
+
+#[test]
+fn pictures_a_fit_and_the_error_over_k() {
+    for (size, theme, name) in
+        [([1280.0, 800.0], egui::Theme::Dark, "wide"), ([390.0, 844.0], egui::Theme::Light, "phone")]
+    {
+        let mut app = open(size, theme, linformer(Projection::Gaussian));
+        has_image(&app, "E, which projects the keys");
+        screenshot(&mut app, &format!("projection_{name}"));
+        // Taller, so that every section stands on the screen.
+        let tall = if size[0] > 600.0 { 2600.0 } else { 4300.0 };
+        app.set_size(egui::vec2(size[0], tall));
+        app.run();
+        for picture in ["F, which projects the values", "P-bar F, which multiplies the values", "P, exact"] {
+            has_image(&app, picture);
+        }
+        app.get_by_label("Fit").click();
+        until(&mut app, "After ");
+        app.get_by_label("Stop").click();
+        settle(&mut app);
+        has_image(&app, "E, fitted");
+        has_image(&app, "P-bar F after the fit");
+        app.get_by_label("Measure").click();
+        settle(&mut app);
+        sees(&app, "are off by");
+        app.get_by_label("And fit 200 steps at each k").click();
+        settle(&mut app);
+        sees(&app, "Fitted to the output");
+        for count in ["288", "24", "12", "1"] {
+            sees(&app, count);
+        }
+        screenshot(&mut app, &format!("projection_{name}_measured"));
+    }
+}
+
+#[test]
+fn a_fit_stops_goes_on_and_is_cleared_by_new_settings() {
+    let mut app = open([1280.0, 2600.0], egui::Theme::Light, linformer(Projection::Mean));
+    has_image(&app, "E = F, which projects keys and values");
+    app.get_by_label("Fit the map").click();
+    app.run_steps(2);
+    app.get_by_label("Fit").click();
+    until(&mut app, "After ");
+    app.get_by_label("Stop").click();
+    settle(&mut app);
+    sees(&app, "P-bar F after the fit");
+    screenshot(&mut app, "projection_mean_fitted_map");
+    app.get_by_label("Go on").click();
+    app.run_steps(4);
+    app.get_by_label("Stop").click();
+    settle(&mut app);
+    app.get_by_label("Start over").click();
+    settle(&mut app);
+    assert!(app.query_by_label("Go on").is_none());
+    app.get_by_label("Fit").click();
+    until(&mut app, "After ");
+    let settings = Settings { k: Some(16), ..app.state().settings().clone() };
+    app.state_mut().set(settings);
+    settle(&mut app);
+    assert!(app.query_all_by_label_contains("After ").next().is_none(), "new settings clear the fit");
+    app.get_by_label("Fit");
+}
+
+#[test]
+fn a_matrix_of_its_own_for_every_head() {
+    let settings = Settings { heads: 2, sharing: Sharing::None, ..linformer(Projection::Convolution) };
+    let mut app = open([1280.0, 1600.0], egui::Theme::Dark, settings);
+    app.state_mut().obey(Command::ShowHead(1));
+    settle(&mut app);
+    has_image(&app, "F, which projects the values");
+    app.get_by_label("Fit").click();
+    until(&mut app, "After ");
+    app.get_by_label("Stop").click();
+    settle(&mut app);
+    screenshot(&mut app, "projection_convolution");
+}
+
+#[test]
+fn what_cannot_be_drawn_or_fitted_is_said() {
+    let mut app = open([390.0, 2400.0], egui::Theme::Dark, linformer(Projection::Max));
+    sees(&app, "no matrix E can be drawn");
+    sees(&app, "no n × n map");
+    screenshot(&mut app, "projection_max");
+    let long = Settings { n: 2100, input: InputKind::Clusters, ..linformer(Projection::Mean) };
+    app.state_mut().set(long);
+    settle(&mut app);
+    app.get_by_label("Fit the map").click();
+    settle(&mut app);
+    sees(&app, "The map is fitted up to n = 2,048");
+}
+
+#[test]
+fn the_other_methods_lead_to_linformer() {
+    let mut app =
+        open([390.0, 844.0], egui::Theme::Light, Settings { method: Method::Lsh, ..linformer(Projection::Mean) });
+    app.get_by_label("Show Linformer").click();
+    settle(&mut app);
+    assert_eq!(app.state().settings().method, Method::Linformer);
+    assert_eq!(app.state().view(), View::Projection);
+}
