@@ -44,15 +44,13 @@ fn attend(@builtin(workgroup_id) group: vec3u,
         score *= key_scale[j];
       }
       score -= correction(i, j);
-      if (score > top) {
-        let shrink = select(exp(top - score), 0.0, total == 0.0);
-        total *= shrink;
-        for (var c = 0u; c < DV4; c++) { sum[c] *= shrink; }
-        top = score;
-      }
-      let weight = exp(score - top);
-      total += weight;
-      for (var c = 0u; c < DV4; c++) { sum[c] += weight * v[j * DV4 + c]; }
+      // Without a branch: shrinking goes along with the sum, and most of the time is by 1.
+      let best = max(top, score);
+      let shrink = select(exp(top - best), 0.0, total == 0.0);
+      let weight = exp(score - best);
+      top = best;
+      total = total * shrink + weight;
+      for (var c = 0u; c < DV4; c++) { sum[c] = sum[c] * shrink + weight * v[j * DV4 + c]; }
     }
   }
   let seen = total > 0.0;

@@ -964,7 +964,7 @@ texts! {
     MapExact => "P, exact",
     MapUnit => "weight, summed over the keys of a pixel; 0 shows the page",
     MapSampled => "From {0} sampled rows; a pixel holds {1} keys.",
-    MapCaption => "The output is P-bar F V, so P-bar F stands where exact attention has P; both pictures have one scale. A random F gives noise of both signs all over, since no training told it what to keep.",
+    MapCaption => "The output is P-bar F V, so P-bar F stands where exact attention has P; both pictures have one scale. An untrained F gives weights of both signs that follow nothing, since no training told it what to keep.",
     MapCaptionShared => "The output is P-bar E V, so P-bar E stands where exact attention has P; both pictures have one scale. Blue is below 0, which no softmax can give.",
     FitTitle => "Fit E and F to this input",
     FitOutput => "Fit the output",

@@ -26,8 +26,19 @@ const WIDE: (u32, u32) = (1280, 800);
 const NARROW: (u32, u32) = (390, 844);
 /// The key, in WebDriver's code.
 const ENTER: &str = "\u{E007}";
-const VIEWS: [&str; 10] =
-    ["Buckets", "Attention", "Result", "Memory", "Codes", "Theory", "Rank", "Tables", "Projection", "Compare"];
+const VIEWS: [&str; 11] = [
+    "Buckets",
+    "Attention",
+    "Result",
+    "Memory",
+    "Codes",
+    "Projection",
+    "Rank",
+    "Layers",
+    "Tables",
+    "Theory",
+    "Compare",
+];
 const PHOTOGRAPH: &str = "The input, coloured by bucket";
 
 /// Nothing runs, and the summary says all of these.

@@ -3,7 +3,7 @@
 import start, { orthonormal_of, svd_of } from "./attention_lab.js";
 
 const functions = { orthonormal_of, svd_of };
-const ready = start();
+const ready = start({ module_or_path: new URL("attention_lab_bg.wasm", import.meta.url) });
 
 /** Answers {call, matrix, rows, cols} with the floats of the result, or with the words of what went wrong. */
 self.onmessage = async ({ data: { call, matrix, rows, cols } }) => {

@@ -131,10 +131,10 @@ impl App {
                 (View::Memory, Text::ViewMemory, Text::ViewMemoryHelp),
                 (View::Codes, Text::ViewCodes, Text::ViewCodesHelp),
                 (View::Projection, Text::ViewProjection, Text::ViewProjectionHelp),
-                (View::Theory, Text::ViewTheory, Text::ViewTheoryHelp),
                 (View::Rank, Text::ViewRank, Text::ViewRankHelp),
-                (View::Tables, Text::ViewTables, Text::ViewTablesHelp),
                 (View::Layers, Text::ViewLayers, Text::ViewLayersHelp),
+                (View::Tables, Text::ViewTables, Text::ViewTablesHelp),
+                (View::Theory, Text::ViewTheory, Text::ViewTheoryHelp),
             ] {
                 if ui.selectable_label(self.view == view, name.get()).on_hover_text(help.get()).clicked() {
                     self.open(view);
