@@ -1170,6 +1170,7 @@ mod tests {
             Text::CurveCaption,
             Text::SharingCaption,
             Text::TheoryCaption,
+            Text::LayersCaption,
             Text::BoundsCaption,
             Text::TablesCaption,
             Text::TablesSpeedCaption,

@@ -95,14 +95,12 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
 fn controls(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
     ui.horizontal_wrapped(|ui| {
         let mut settings = scene.settings.clone();
-        ui.label(Text::LayersDepth.get()).on_hover_text(Text::SetLayers.get());
-        let depth = ui.add(Slider::new(&mut settings.layers, 1..=24));
-        ui.label(Text::LayersChunks.get()).on_hover_text(Text::SetFfChunks.get());
-        let chunks = ui.add(Slider::new(&mut settings.ff_chunks, 1..=64).logarithmic(true));
+        let depth = Slider::new(&mut settings.layers, 1..=24).text(Text::LayersDepth.get());
+        ui.add(depth).on_hover_text(Text::SetLayers.get());
+        let chunks = Slider::new(&mut settings.ff_chunks, 1..=64).logarithmic(true).text(Text::LayersChunks.get());
+        ui.add(chunks).on_hover_text(Text::SetFfChunks.get());
         ui.checkbox(&mut settings.rehash, Text::LayersRehash.get()).on_hover_text(Text::SetRehash.get());
         ui.checkbox(&mut settings.swap, Text::LayersSwap.get()).on_hover_text(Text::SetSwap.get());
-        depth.on_hover_text(Text::SetLayers.get());
-        chunks.on_hover_text(Text::SetFfChunks.get());
         if settings != *scene.settings {
             commands.push(Command::Set(Box::new(settings)));
         }
