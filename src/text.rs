@@ -1005,6 +1005,7 @@ texts! {
     CurveMap => "map: P-bar F against P, % of the length of P",
     CurveOutput => "output: % of the length of exact attention's output",
     CurveAxisK => "k (log)",
+    CurveBound => "Truncated SVD of P, the bound of the map",
     CurveFitted => "Fitted to the output",
     CurveHonest => "At k = {0} the random E and F, untrained, are off by {1} in the output and {2} in the map, mean pooling by {3} and {4}: random numbers of variance 1/k are no approximation of attention.",
     CurveCaption => "Map and output are apart: a poor map may still give a fair output, since the values are smooth. Max pooling has no map; what is fitted here was fitted to the output, on this input alone.",

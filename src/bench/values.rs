@@ -41,7 +41,7 @@ mod tests {
     fn choices_and_bounds_are_read_from_what_is_allowed() {
         let of = |name: &str| values(KEYS.iter().find(|key| key.name == name).expect("a setting"));
         assert_eq!(of("causal"), ["true", "false"]);
-        assert_eq!(of("method"), ["full", "full-rowwise", "full-materialized", "lsh", "linformer"]);
+        assert_eq!(of("method"), ["full", "full-rowwise", "full-materialized", "lsh", "linformer", "reversible"]);
         let wanted = ["include", "exclude", "-1000000", "1000000", "0.5"];
         assert!(wanted.iter().all(|value| of("self").contains(&(*value).to_owned())), "{:?}", of("self"));
         assert!(of("n").contains(&"262144".to_owned()) && !of("n").contains(&"0".to_owned()));

@@ -8,6 +8,7 @@ use crate::app::views::{caption, format};
 use crate::lab::{Errors, Start, Untrained};
 use crate::methods::fit::Loss;
 use crate::settings::Projection;
+use crate::spectrum::Spectrum;
 use crate::text::{Text, fill};
 use egui::{Button, Ui};
 use std::rc::Rc;
@@ -98,10 +99,14 @@ impl State {
             });
             all.push(Series { name: Text::CurveFitted, at: NAMES.len(), errors: errors.collect() });
         }
+        let bound = match ask(Question::LowRank { head: scene.head, random: false }) {
+            Some(Answer::LowRank(low_rank)) => bound(&low_rank.spectrum, &lengths),
+            _ => Vec::new(),
+        };
         if let Some(answer) = waits {
             waiting(ui, answer);
         }
-        charts(ui, &lengths, &all);
+        charts(ui, &lengths, &all, &bound);
         if let Some(sampled) = untrained.first().and_then(|point| point.sampled) {
             ui.label(fill(Text::ErrorsSampled, &[&format::count(u64::from(sampled))]));
         }
@@ -128,7 +133,13 @@ fn lengths(scene: &Scene<'_>) -> Vec<u32> {
     lengths
 }
 
-fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series]) {
+/// The least error that any map of rank k can have, in per cent, where the singular values are known.
+fn bound(spectrum: &Spectrum, lengths: &[u32]) -> Vec<[f64; 2]> {
+    let known = lengths.iter().filter(|k| **k <= spectrum.known());
+    known.map(|k| [f64::from(*k), spectrum.error(*k).max(LEAST) * 100.0]).collect()
+}
+
+fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series], bound: &[[f64; 2]]) {
     pair(ui, |ui, output| {
         let value = |errors: &Errors| if output { Some(errors.output) } else { errors.map };
         let dots = |one: &Series| -> Vec<Dot> {
@@ -139,7 +150,7 @@ fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series]) {
             };
             one.errors.iter().filter_map(dot).collect()
         };
-        let traces: Vec<Trace> = all
+        let mut traces: Vec<Trace> = all
             .iter()
             .map(|one| {
                 let colour = COLOURS.get(one.at).copied().unwrap_or(ui.visuals().strong_text_color());
@@ -147,7 +158,13 @@ fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series]) {
             })
             .filter(|trace| !trace.dots.is_empty())
             .collect();
-        let values = traces.iter().flat_map(|trace| trace.dots.iter().map(|dot| dot.at[1]));
+        // It bounds the map alone: an output may be closer than its map.
+        if !output && !bound.is_empty() {
+            traces.push(Trace::line(Text::CurveBound.get(), ui.visuals().weak_text_color(), bound.to_vec()).dashed());
+        }
+        let values = traces
+            .iter()
+            .flat_map(|trace| trace.dots.iter().map(|dot| dot.at[1]).chain(trace.line.iter().map(|at| at[1])));
         let (low, high) = values.fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
         let name = if output { Text::CurveOutput } else { Text::CurveMap };
         let chart = Chart {
