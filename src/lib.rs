@@ -27,7 +27,6 @@ pub mod steps;
 pub mod tables;
 pub mod text;
 pub mod theory;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod verify;
 #[cfg(target_arch = "wasm32")]
 mod web;

@@ -931,6 +931,11 @@ texts! {
     TablesSpeedCaption => "Both axes are logarithmic: full attention climbs twice as steeply as the others, so they must cross somewhere, and below the crossover the clever methods lose. More rounds or a larger k move it to the right; try fewer.",
     StepAttentionBackward => "attention backward",
     StepAttentionBackwardHelp => "Gradients of q, k and v, gathered row by row: weights are computed again from the log-sum-exp.",
+
+    // --- stored outputs ---
+    Verifying => "Holding results against stored outputs of published implementations.",
+    Verified => "Stored outputs of published implementations: {0} passed, {1} failed.",
+    FileMissing => "{0} cannot be read: {1}",
     // --- projection view ---
     ProjectionTitle => "Linformer's projection",
     ProjectionOfLinformer => "{0} is on the screen; E and F belong to Linformer.",

@@ -14,6 +14,7 @@ use attention_lab::gpu::device;
 use attention_lab::inputs::{self, Picture};
 use attention_lab::problem::{Fill, Source};
 use attention_lab::settings::Settings;
+use attention_lab::verify::manifest;
 use browser::{Browser, Site};
 use egui::Pos2;
 use egui::accesskit::Role;
@@ -395,4 +396,73 @@ fn smallest_gap(settings: &Settings) -> f64 {
         }
     }
     smallest
+}
+
+/// The sentence that a page says about the stored outputs in a folder of its own origin.
+fn verified(browser: &Browser, site: &Site, page: &str, folder: &str) -> String {
+    browser.go(&format!("{}{page}?n=64&verify={folder}", site.address()));
+    browser.wait_for(&said(VERIFIED));
+    browser.text("summary")
+}
+
+const VERIFIED: &str = "Stored outputs of published implementations: ";
+
+#[test]
+fn stored_outputs_of_published_implementations_agree_in_the_browser() {
+    Site::page();
+    let site = Site::serve(browser::repository().to_owned());
+    let browser = Browser::open("about:blank", WIDE.0, WIDE.1);
+    let summary = verified(&browser, &site, "dist/", "../tests/golden/");
+    let counts = summary.split(VERIFIED).nth(1).and_then(|rest| rest.split('.').next()).unwrap_or_default();
+    println!("in the browser: {counts}");
+    let text = std::fs::read_to_string(browser::repository().join("tests/golden/manifest.json")).expect("manifest");
+    let cases = manifest::parse(&text).expect("a manifest").cases;
+    assert_eq!(counts, format!("{} passed, 0 failed", cases.len()), "{summary}");
+}
+
+/// One case whose file ends early, and one whose stored output is another.
+#[test]
+fn damaged_stored_outputs_fail_in_words_in_the_browser() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("damaged");
+    let golden = browser::repository().join("tests/golden");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let text = std::fs::read_to_string(golden.join("manifest.json")).expect("manifest");
+    let mut manifest: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let names = ["full_std_gauss_n64_d16_h2_n", "full_rawqk_gauss_n64_d32_h1_c", "lin_lucid_n64_k16_h2_d16"];
+    manifest["cases"].as_array_mut().expect("cases").retain(|case| names.iter().any(|name| case["name"] == *name));
+    std::fs::write(folder.join("manifest.json"), manifest.to_string()).expect("written");
+    for name in names {
+        let file = format!("{name}.safetensors");
+        let mut bytes = std::fs::read(golden.join(&file)).expect("a case");
+        match name {
+            "full_std_gauss_n64_d16_h2_n" => bytes.truncate(bytes.len() - 1),
+            // Some value of each array is another.
+            "full_rawqk_gauss_n64_d32_h1_c" => bytes.iter_mut().rev().step_by(509).for_each(|byte| *byte ^= 0x40),
+            _ => {}
+        }
+        std::fs::write(folder.join(&file), bytes).expect("written");
+    }
+    let page = folder.join("page");
+    let _ = std::fs::remove_dir_all(&page);
+    copy(&browser::repository().join("dist"), &page);
+    let site = Site::serve(folder);
+    let browser = Browser::open("about:blank", WIDE.0, WIDE.1);
+    let summary = verified(&browser, &site, "page/", "../");
+    assert!(summary.contains("1 passed, 2 failed"), "{summary}");
+    assert!(summary.contains("full_std_gauss_n64_d16_h2_n.safetensors cannot be read"), "{summary}");
+    assert!(summary.contains("FAIL") && summary.contains("full_rawqk_gauss_n64_d32_h1_c"), "{summary}");
+    let summary = verified(&browser, &site, "page/", "nowhere");
+    assert!(summary.contains("nowhere/manifest.json cannot be read: the server answered 404"), "{summary}");
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder").flatten() {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to)
+        } else {
+            std::fs::copy(entry.path(), to).map(drop).expect("copied")
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The settings and the open view in the page's address. The desktop app has none and starts with
 //! the defaults.
 
+use super::job::Exam;
 use super::scene::View;
 #[cfg(target_arch = "wasm32")]
 use crate::semantics::Choice;
@@ -12,8 +13,9 @@ pub struct Told {
     pub settings: Settings,
     pub error: Option<SettingsError>,
     pub view: View,
-    /// `check` or `check=1`: the device is to be checked at once.
-    pub check: bool,
+    /// The device is to be checked at once: `check` or `check=1` against the twins, `verify=FOLDER` against the
+    /// stored outputs in a folder of the page's own origin.
+    pub exam: Option<Exam>,
 }
 
 /// What stands in the address.
@@ -29,12 +31,13 @@ impl Address {
         #[cfg(target_arch = "wasm32")]
         {
             let query = crate::web::query();
-            let mut told = Told { settings: default, error: None, view: View::Buckets, check: false };
+            let mut told = Told { settings: default, error: None, view: View::Buckets, exam: None };
             // A length in the address stands behind this one and wins.
             let mut settings = format!("n={n}");
             for pair in query.split('&') {
                 match pair.split_once('=').unwrap_or((pair, "")) {
-                    ("check", "" | "1") => told.check = true,
+                    ("check", "" | "1") => told.exam = Some(Exam::Twins),
+                    ("verify", folder) => told.exam = Some(Exam::Published(folder.to_owned())),
                     ("view", name) => match View::parse(name) {
                         Some(view) => told.view = view,
                         None => told.error = Some(View::unknown(name)),
@@ -49,7 +52,7 @@ impl Address {
             (Self { held: (told.settings.clone(), told.view) }, told)
         }
         #[cfg(not(target_arch = "wasm32"))]
-        (Self {}, Told { settings: default, error: None, view: View::Buckets, check: false })
+        (Self {}, Told { settings: default, error: None, view: View::Buckets, exam: None })
     }
 
     /// Follows the settings and the view, once no slider is being dragged. The length always stands in

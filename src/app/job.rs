@@ -11,6 +11,8 @@ use crate::lab::rank::trained;
 use crate::lab::{LabError, Run, speed};
 use crate::settings::{InputKind, Method, Sample, Settings};
 use crate::text::{Text, fill};
+use crate::verify::manifest::Case;
+use crate::verify::{self, Totals, Verdict};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -25,10 +27,20 @@ pub enum Job {
 /// An input, and the picture that it was made of; or why there is none.
 pub type Built = Result<(Input, Option<Rc<Picture>>), String>;
 
-/// What the check of the device found.
+/// What a device is checked on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exam {
+    /// Every step against its twin.
+    Twins,
+    /// The plans against stored outputs of published implementations, in this folder beside the page.
+    Published(String),
+}
+
+/// What a check of the device found.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    pub summary: check::Summary,
+    pub exam: Exam,
+    pub totals: Totals,
     /// One line for each case that failed.
     pub failures: Vec<String>,
 }
@@ -129,14 +141,35 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
     })
 }
 
-/// Runs every step of the pipelines against its twin.
-pub async fn check(gpu: &Gpu, progress: &Progress) -> Checked {
+/// Checks the device.
+pub async fn check(gpu: &Gpu, exam: Exam, progress: &Progress) -> Checked {
     let mut failures = Vec::new();
-    let report = |result: &check::CaseResult| {
-        if !result.passed() {
-            failures.push(result.to_string());
+    let totals = match &exam {
+        Exam::Twins => {
+            let report = |result: &check::CaseResult| {
+                if !result.passed() {
+                    failures.push(result.to_string());
+                }
+            };
+            let summary = check::run_all(gpu, progress, report).await;
+            Totals { passed: summary.passed as usize, failed: summary.failed as usize }
+        }
+        Exam::Published(folder) => {
+            let read = async |file: &str| files::read(folder, file).await;
+            let tell = |case: &Case, verdict: &Verdict| {
+                if !verdict.passes() {
+                    let line = verify::line(&case.name, verdict);
+                    failures.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
+                }
+            };
+            match verify::all(gpu, read, "", progress, tell).await {
+                Ok(totals) => totals,
+                Err(why) => {
+                    failures.push(why);
+                    Totals { passed: 0, failed: 1 }
+                }
+            }
         }
     };
-    let summary = check::run_all(gpu, progress, report).await;
-    Checked { summary, failures }
+    Checked { exam, totals, failures }
 }

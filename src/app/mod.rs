@@ -6,7 +6,7 @@ pub mod controls;
 mod files;
 #[cfg(any(target_arch = "wasm32", test))]
 mod fonts;
-mod job;
+pub(crate) mod job;
 pub mod scene;
 mod screen;
 pub mod session;
@@ -20,6 +20,7 @@ use crate::inputs::Picture;
 use crate::settings::{InputKind, KEYS, Sample, Settings, SettingsError};
 use crate::text::{self, Text, fill};
 use address::Address;
+use job::Exam;
 use scene::{Command, Question, Scene, View};
 use session::{Again, Session, Stands};
 use std::pin::Pin;
@@ -108,8 +109,8 @@ impl App {
             if let Some(picture) = picture {
                 session.open(picture);
             }
-            if told.check {
-                session.check();
+            if let Some(exam) = told.exam {
+                session.check(exam);
             }
             session
         });
@@ -162,7 +163,7 @@ impl App {
             Command::Open(view) => self.open(view),
             Command::Set(settings) => self.set(*settings),
             Command::RunNow(method) => self.with_session(|session| session.run_now(method)),
-            Command::Check => self.with_session(Session::check),
+            Command::Check => self.with_session(|session| session.check(Exam::Twins)),
             Command::Cancel => self.with_session(Session::cancel),
             // Gathered for the whole frame.
             Command::Ask(_) => {}
@@ -269,7 +270,7 @@ impl App {
             Ok(session) => {
                 said.extend(session.fault().map(text::sentence));
                 said.extend(session.failure().map(str::to_owned));
-                said.extend(session.is_checking().then(|| Text::Checking.get().to_owned()));
+                said.extend(session.checking().map(|exam| summary::of_exam(exam).get().to_owned()));
                 said.extend(session.checked().map(summary::of_check));
                 let answer = |question| session.answer(question);
                 let scene = session.scene(&answer);

@@ -203,7 +203,10 @@ impl App {
                 fill(Text::Running, &[summary::method_name(method).get(), step.get()])
             }
             Job::Ask(_) => fill(Text::Answering, &[summary::method_name(self.settings.method).get()]),
-            Job::Check => Text::Checking.get().to_owned(),
+            Job::Check => {
+                let exam = self.session.as_ref().ok().and_then(Session::checking);
+                exam.map_or(Text::Checking, summary::of_exam).get().to_owned()
+            }
         }
     }
 

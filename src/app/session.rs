@@ -6,7 +6,7 @@
 //! screen has its outcome.
 
 use super::background::Background;
-use super::job::{Berth, Built, Checked, Done, Job, Task, answer, build, check};
+use super::job::{Berth, Built, Checked, Done, Exam, Job, Task, answer, build, check};
 use super::scene::{Answer, Missing, Question, Scene};
 use super::stage::{FAMILIES, Stage, Subject, family, input_key, key, slot, soon};
 use crate::gpu::run::Progress;
@@ -55,7 +55,7 @@ pub enum Again {
 /// The check of the device.
 enum Check {
     /// Waits for its turn or runs. New settings go first, and then it starts over.
-    Asked,
+    Asked(Exam),
     Done(Checked),
 }
 
@@ -213,17 +213,22 @@ impl Session {
         }
     }
 
-    /// Checks every step on this device, once the newest settings have their result.
-    pub fn check(&mut self) {
+    /// Checks this device, once the newest settings have their result.
+    pub fn check(&mut self, exam: Exam) {
         // It goes before the other methods.
         self.task = None;
-        self.check = Some(Check::Asked);
+        self.check = Some(Check::Asked(exam));
         self.resume();
     }
 
     /// True until the check that was asked for is done.
     pub fn is_checking(&self) -> bool {
-        matches!(self.check, Some(Check::Asked))
+        self.checking().is_some()
+    }
+
+    /// What it is checked on, until that is done.
+    pub fn checking(&self) -> Option<&Exam> {
+        if let Some(Check::Asked(exam)) = &self.check { Some(exam) } else { None }
     }
 
     /// What the last check found.
@@ -446,7 +451,10 @@ impl Session {
                     Done::Answered(answer(run, &gpu, question, &shared).await)
                 })
             }
-            Job::Check => Box::pin(async move { Done::Checked(check(&gpu, &shared).await) }),
+            Job::Check => {
+                let Some(exam) = self.checking().cloned() else { return };
+                Box::pin(async move { Done::Checked(check(&gpu, exam, &shared).await) })
+            }
         };
         self.busy_since.get_or_insert_with(Instant::now);
         self.task = Some(Task { job, work: Background::new(future, &self.ctx), progress });

@@ -1,6 +1,6 @@
 //! The result on the screen in sentences, for screen readers and for tests.
 
-use super::job::Checked;
+use super::job::{Checked, Exam};
 use super::scene::{Answer, Missing, Question, Scene, View};
 use super::views::ticks::grouped;
 use super::views::{format, rank};
@@ -9,6 +9,7 @@ use crate::plan::bytes_in_words;
 use crate::presets::Preset;
 use crate::settings::{InputKind, Method};
 use crate::text::{Text, fill};
+use crate::verify::Totals;
 
 /// The name of a method on its tab.
 pub fn method_name(method: Method) -> Text {
@@ -56,6 +57,14 @@ pub fn of_scene(scene: &Scene<'_>) -> String {
     sentences.join(" ")
 }
 
+/// What a device is being checked on.
+pub fn of_exam(exam: &Exam) -> Text {
+    match exam {
+        Exam::Twins => Text::Checking,
+        Exam::Published(_) => Text::Verifying,
+    }
+}
+
 /// How low the rank of P is, once it is known beside its baseline.
 pub fn of_rank(scene: &Scene<'_>) -> Option<String> {
     let rank = |random| match (scene.answer)(Question::LowRank { head: scene.head, random }) {
@@ -67,7 +76,12 @@ pub fn of_rank(scene: &Scene<'_>) -> Option<String> {
 
 /// What the check of the device found: the counts, and a line for each case that failed.
 pub fn of_check(checked: &Checked) -> String {
-    let counts = fill(Text::Checked, &[&checked.summary.passed.to_string(), &checked.summary.failed.to_string()]);
+    let Totals { passed, failed } = checked.totals;
+    let words = match checked.exam {
+        Exam::Twins => Text::Checked,
+        Exam::Published(_) => Text::Verified,
+    };
+    let counts = fill(words, &[&passed.to_string(), &failed.to_string()]);
     std::iter::once(counts).chain(checked.failures.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 

@@ -5,6 +5,7 @@
 //! on the settings that it began with, and memory is read: so all samples are of the same state.
 
 use super::{Draw, median, values};
+use crate::app::job::Exam;
 use crate::app::scene::{Missing, Question};
 use crate::app::session::{Again, Session};
 use crate::gpu::{Fault, Gpu};
@@ -187,7 +188,7 @@ impl Game {
                 Ok(())
             }
             4 => {
-                self.session.check();
+                self.session.check(Exam::Twins);
                 self.polls(10)?;
                 self.session.forget_check();
                 Ok(())

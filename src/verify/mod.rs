@@ -8,9 +8,11 @@ mod reversible;
 mod spectral;
 
 use crate::gpu::Gpu;
+use crate::gpu::run::Progress;
 use compare::Worst;
 use manifest::{Case, Tensors};
-use std::path::Path;
+
+const MANIFEST: &str = "manifest.json";
 
 /// How a case ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,43 +61,65 @@ pub struct Totals {
     pub failed: usize,
 }
 
-/// Runs every case of a folder whose name contains `filter`, telling each as it ends.
+/// Runs every case whose name contains `filter`, telling each as it ends; the progress counts cases. `read` gives
+/// the bytes of a file of the folder, or a sentence that names the file.
 ///
 /// # Errors
 /// A sentence when the folder has no readable manifest or no such case.
-pub async fn folder(
+pub async fn all(
     gpu: &Gpu,
-    folder: &Path,
+    read: impl AsyncFn(&str) -> Result<Vec<u8>, String>,
     filter: &str,
+    progress: &Progress,
     mut tell: impl FnMut(&Case, &Verdict),
 ) -> Result<Totals, String> {
-    let path = folder.join("manifest.json");
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-    let manifest = manifest::parse(&text)?;
+    let bytes = read(MANIFEST).await?;
+    let text = str::from_utf8(&bytes).map_err(|error| format!("{MANIFEST} cannot be read: {error}"))?;
+    let manifest = manifest::parse(text)?;
     let chosen: Vec<&Case> = manifest.cases.iter().filter(|case| case.name.contains(filter)).collect();
     if chosen.is_empty() {
-        return Err(format!("{} has no case whose name contains \"{filter}\"", path.display()));
+        return Err(format!("{MANIFEST} has no case whose name contains \"{filter}\""));
     }
+    progress.total.set(chosen.len() as f64);
     let mut totals = Totals::default();
     for case in chosen {
-        let verdict = match read(folder, &case.file) {
-            Ok(bytes) => verify(gpu, case, &bytes).await,
+        let verdict = match plain(&case.file) {
+            Ok(()) => match read(&case.file).await {
+                Ok(bytes) => verify(gpu, case, &bytes).await,
+                Err(why) => Verdict::Failed(why),
+            },
             Err(why) => Verdict::Failed(why),
         };
-        match &verdict {
-            passed if passed.passes() => totals.passed += 1,
-            _ => totals.failed += 1,
-        }
+        *(if verdict.passes() { &mut totals.passed } else { &mut totals.failed }) += 1;
         tell(case, &verdict);
+        progress.done.set(progress.done.get() + 1.0);
     }
     Ok(totals)
 }
 
-/// A file of the folder itself: a manifest may not name one elsewhere.
-fn read(folder: &Path, file: &str) -> Result<Vec<u8>, String> {
-    let plain = Path::new(file).file_name().is_some_and(|name| name == file);
-    if !plain {
-        return Err(format!("the manifest names the file \"{file}\"; it must be a plain name inside the folder"));
+/// The same for a folder of this machine.
+///
+/// # Errors
+/// As [`all`].
+#[cfg(not(target_arch = "wasm32"))]
+pub async fn folder(
+    gpu: &Gpu,
+    folder: &std::path::Path,
+    filter: &str,
+    tell: impl FnMut(&Case, &Verdict),
+) -> Result<Totals, String> {
+    let read = async |file: &str| {
+        let path = folder.join(file);
+        std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+    };
+    all(gpu, read, filter, &Progress::default(), tell).await
+}
+
+/// A manifest may name no file outside its folder.
+fn plain(file: &str) -> Result<(), String> {
+    let plain = !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', ':', '?', '#', '%']);
+    if plain {
+        return Ok(());
     }
-    std::fs::read(folder.join(file)).map_err(|error| format!("{file} cannot be read: {error}"))
+    Err(format!("the manifest names the file \"{file}\"; it must be a plain name inside the folder"))
 }
