@@ -2,43 +2,16 @@
 //! what it says.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod window;
+
 use attention_lab::app::App;
-use attention_lab::gpu::device;
 use attention_lab::settings::Settings;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use std::path::PathBuf;
-use std::sync::Arc;
+use window::{screenshot, sees, settle};
 
 fn open(size: [f32; 2], theme: egui::Theme, query: &str) -> Harness<'static, App> {
-    let settings = Settings::from_query(query).expect(query);
-    let mut setup = egui_kittest::wgpu::default_wgpu_setup();
-    if let egui_wgpu::WgpuSetup::CreateNew(new) = &mut setup {
-        new.device_descriptor = Arc::new(device::descriptor);
-    }
-    let builder = Harness::builder().with_size(size).with_theme(theme).wgpu_setup(setup);
-    let mut app = builder.build_eframe(move |cc| App::with(cc, Some(settings), None));
-    settle(&mut app);
-    app
-}
-
-fn settle(app: &mut Harness<'_, App>) {
-    app.run_steps(3);
-    while app.state().is_busy() {
-        app.step();
-    }
-    app.run();
-}
-
-fn sees(app: &Harness<'_, App>, words: &str) {
-    assert!(app.query_all_by_label_contains(words).next().is_some(), "\"{words}\" is not on the screen");
-}
-
-fn screenshot(app: &mut Harness<'_, App>, name: &str) {
-    let folder =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
-    std::fs::create_dir_all(&folder).expect("the folder of screenshots");
-    app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
+    window::open(size, theme, Settings::from_query(query).expect(query))
 }
 
 const QUERY: &str = "input=clusters&method=reversible&n=256&d=16&rounds=2&layers=4";

@@ -2,39 +2,21 @@
 //! assertions on what it says.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod window;
+
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
-use attention_lab::gpu::device;
 use attention_lab::settings::{InputKind, Method, Projection, Settings, Sharing};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use std::path::PathBuf;
-use std::sync::Arc;
+use window::{screenshot, sees, settle};
 
 fn open(size: [f32; 2], theme: egui::Theme, settings: Settings) -> Harness<'static, App> {
-    let mut setup = egui_kittest::wgpu::default_wgpu_setup();
-    if let egui_wgpu::WgpuSetup::CreateNew(new) = &mut setup {
-        new.device_descriptor = Arc::new(device::descriptor);
-    }
-    let builder = Harness::builder().with_size(size).with_theme(theme).wgpu_setup(setup);
-    let mut app = builder.build_eframe(move |cc| App::with(cc, Some(settings), None));
-    settle(&mut app);
+    let mut app = window::open(size, theme, settings);
     app.state_mut().obey(Command::Open(View::Projection));
     settle(&mut app);
     app
-}
-
-fn settle(app: &mut Harness<'_, App>) {
-    app.run_steps(3);
-    for _ in 0..100_000 {
-        app.step();
-        if !app.state().is_busy() {
-            app.run();
-            return;
-        }
-    }
-    panic!("never came: {}", app.state().summary());
 }
 
 /// Steps until some words are on the screen.
@@ -48,19 +30,8 @@ fn until(app: &mut Harness<'_, App>, words: &str) {
     panic!("\"{words}\" never came: {}", app.state().summary());
 }
 
-fn sees(app: &Harness<'_, App>, words: &str) {
-    assert!(app.query_all_by_label_contains(words).next().is_some(), "\"{words}\" is not on the screen");
-}
-
 fn has_image(app: &Harness<'_, App>, name: &str) {
     assert!(app.query_by_role_and_label(Role::Image, name).is_some(), "no picture \"{name}\"");
-}
-
-fn screenshot(app: &mut Harness<'_, App>, name: &str) {
-    let folder =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
-    std::fs::create_dir_all(&folder).expect("the folder of screenshots");
-    app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
 }
 
 fn linformer(projection: Projection) -> Settings {

@@ -2,50 +2,21 @@
 //! says.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod window;
+
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
-use attention_lab::gpu::device;
 use attention_lab::settings::{InputKind, Settings};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use std::path::PathBuf;
-use std::sync::Arc;
+use window::{screenshot, sees, settle};
 
 fn open(size: [f32; 2], theme: egui::Theme, settings: Settings) -> Harness<'static, App> {
-    let mut setup = egui_kittest::wgpu::default_wgpu_setup();
-    if let egui_wgpu::WgpuSetup::CreateNew(new) = &mut setup {
-        new.device_descriptor = Arc::new(device::descriptor);
-    }
-    let builder = Harness::builder().with_size(size).with_theme(theme).wgpu_setup(setup);
-    let mut app = builder.build_eframe(move |cc| App::with(cc, Some(settings), None));
-    settle(&mut app);
+    let mut app = window::open(size, theme, settings);
     app.state_mut().obey(Command::Open(View::Rank));
     settle(&mut app);
     app
-}
-
-fn settle(app: &mut Harness<'_, App>) {
-    app.run_steps(3);
-    for _ in 0..100_000 {
-        app.step();
-        if !app.state().is_busy() {
-            app.run();
-            return;
-        }
-    }
-    panic!("never came: {}", app.state().summary());
-}
-
-fn sees(app: &Harness<'_, App>, words: &str) -> bool {
-    app.query_all_by_label_contains(words).next().is_some()
-}
-
-fn screenshot(app: &mut Harness<'_, App>, name: &str) {
-    let folder =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
-    std::fs::create_dir_all(&folder).expect("the folder of screenshots");
-    app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
 }
 
 const SIZES: [([f32; 2], &str); 2] = [([1280.0, 800.0], "wide"), ([390.0, 844.0], "phone")];
@@ -57,13 +28,13 @@ fn a_picture_beside_random_q_and_k() {
             let mut app = open(size, theme, Settings { n: 256, d: 16, ..Settings::default() });
             assert!(app.state().summary().contains("The view Rank is open."), "{}", app.state().summary());
             assert!(app.state().summary().contains("Rank for 90 % of the sum of the singular values: "));
-            assert!(sees(&app, "All 256 singular values of P"));
-            assert!(sees(&app, "random Q and K"));
+            sees(&app, "All 256 singular values of P");
+            sees(&app, "random Q and K");
             screenshot(&mut app, &format!("rank_{name}_{shade}"));
             app.set_size(egui::vec2(size[0], 2400.0));
             app.run();
             assert!(app.query_by_label("...").is_none(), "every figure has its baseline");
-            assert!(sees(&app, "r = 16: norm(P - P_r) / norm(P)"));
+            sees(&app, "r = 16: norm(P - P_r) / norm(P)");
             for picture in ["P", "sum of the first 16 parts"] {
                 assert!(app.query_by_role_and_label(Role::Image, picture).is_some(), "no picture {picture}");
             }
@@ -94,7 +65,7 @@ fn trained_heads_and_the_plane() {
         ] {
             app.get_by_label(matrix).click();
             app.run();
-            assert!(sees(&app, words), "{matrix}: no \"{words}\"");
+            sees(&app, words);
         }
         // A drag of an image of a basis vector makes another matrix.
         let tip = app.get_by_label("A e2").rect().center();
@@ -104,7 +75,7 @@ fn trained_heads_and_the_plane() {
         app.step();
         app.drop_at(tip + egui::vec2(-50.0, 40.0));
         app.run();
-        assert!(!sees(&app, "A is defective"));
+        assert!(app.query_all_by_label_contains("A is defective").next().is_none());
         screenshot(&mut app, &format!("rank_{name}_sections"));
     }
 }
@@ -116,11 +87,11 @@ fn a_long_sequence_waits_until_it_is_asked_for() {
         egui::Theme::Dark,
         Settings { input: InputKind::Clusters, n: 1100, d: 8, ..Settings::default() },
     );
-    assert!(sees(&app, "P is too large to be decomposed whole"));
+    sees(&app, "P is too large to be decomposed whole");
     screenshot(&mut app, "rank_wide_put_off");
     app.get_by_label("Compute").click();
     settle(&mut app);
-    assert!(sees(&app, "leading singular values of P, 1,100 × 1,100"));
-    assert!(sees(&app, "Halko, Martinsson and Tropp"));
+    sees(&app, "leading singular values of P, 1,100 × 1,100");
+    sees(&app, "Halko, Martinsson and Tropp");
     screenshot(&mut app, "rank_wide_randomised");
 }
