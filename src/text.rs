@@ -22,6 +22,7 @@ texts! {
     FaultRejected => "the graphics device rejected a command ({0}); please report this",
     RefusedBuffer => "the buffer \"{0}\" needs {1} ({2} bytes), this device allows {3} ({4} bytes); choose a shorter sequence or another method",
     RefusedBinding => "the buffer \"{0}\" must show a shader {1} ({2} bytes), this device allows {3} ({4} bytes); choose a shorter sequence or another method",
+    ServerAnswered => "the server answered {0}",
     InputNoPicture => "no picture has been opened; choose a sample or a PNG or JPEG file",
     InputNotAPicture => "the file is neither PNG nor JPEG; choose a picture of one of these",
     InputDamaged => "the picture cannot be decoded ({0}); choose another file",

@@ -54,7 +54,7 @@ async fn fetch(path: &str) -> Result<Vec<u8>, String> {
     let response = JsFuture::from(window.fetch_with_str(path)).await.map_err(words)?;
     let response: web_sys::Response = response.dyn_into().map_err(words)?;
     if !response.ok() {
-        return Err(format!("the server answered {}", response.status()));
+        return Err(fill(Text::ServerAnswered, &[&response.status().to_string()]));
     }
     let buffer = JsFuture::from(response.array_buffer().map_err(words)?).await.map_err(words)?;
     Ok(js_sys::Uint8Array::new(&buffer).to_vec())

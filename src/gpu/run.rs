@@ -105,22 +105,15 @@ impl Gpu {
                 on_device += ms;
             }
             wall += elapsed;
-            self.adapt(amount, if self.believes(on_device, elapsed) { on_device } else { elapsed });
+            self.adapt(amount, if credible(self.is_software(), on_device, elapsed) { on_device } else { elapsed });
             progress.done.set(progress.done.get() + amount);
         }
         let on_device: f64 = steps.values().sum();
-        Ok(if self.believes(on_device, wall) {
+        Ok(if credible(self.is_software(), on_device, wall) {
             Timing { ms: on_device, steps: steps.into_iter().collect(), clock: Clock::Timestamps }
         } else {
             Timing { ms: wall, steps: Vec::new(), clock: Clock::Wall }
         })
-    }
-
-    /// Whether timestamps tell the time. Mesa's llvmpipe has been seen to write them in a window long before
-    /// the work is done: where software claims less than an eighth of what really passed, the clock on the
-    /// wall stands. Short times say nothing, since most of them is overhead.
-    fn believes(&self, on_device: f64, wall: f64) -> bool {
-        on_device > 0.0 && !(self.is_software() && wall > SHORT_MS && on_device * 8.0 < wall)
     }
 
     /// A plan's estimated milliseconds at the pace of the last slices.
@@ -295,10 +288,30 @@ impl Gpu {
     }
 }
 
+/// Whether timestamps tell the time. Mesa's llvmpipe has been seen to write them in a window long before
+/// the work is done: where software claims less than an eighth of what really passed, the clock on the
+/// wall stands. Short times say nothing, since most of them is overhead.
+fn credible(software: bool, on_device: f64, wall: f64) -> bool {
+    on_device > 0.0 && !(software && wall > SHORT_MS && on_device * 8.0 < wall)
+}
+
 fn slot_binding(uniforms: &wgpu::Buffer) -> wgpu::BindingResource<'_> {
     wgpu::BindingResource::Buffer(wgpu::BufferBinding {
         buffer: uniforms,
         offset: 0,
         size: wgpu::BufferSize::new(SLOT),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_of_software_must_be_possible() {
+        assert!(!credible(true, 0.13, 420.0), "written before the work was done");
+        assert!(credible(true, 106.0, 120.0) && credible(true, 0.1, 5.0), "mostly work, mostly overhead");
+        assert!(credible(false, 0.13, 420.0), "a device waits for what else goes on");
+        assert!(!credible(false, 0.0, 1.0), "no timestamps");
+    }
 }
