@@ -11,6 +11,7 @@ pub mod speed;
 pub mod stack;
 mod theorem;
 pub mod theory;
+pub mod turns;
 mod weights;
 
 use crate::gpu::run::{Progress, Timing};
