@@ -34,7 +34,7 @@ use crate::settings::{InputKind, Method, Projection, Settings};
 use crate::steps::NO_KEY;
 use crate::steps::top_keys::TOP;
 pub use by_rounds::ByRounds;
-pub use fit::{Fitted, Start};
+pub use fit::{Fit, Fitted, Start};
 pub use last_token::Moved;
 pub use projection::{Errors, Matrix, Untrained};
 pub use separate_keys::SeparateKeys;
@@ -142,7 +142,6 @@ pub struct Run {
     pub measured: Measured,
     input: Rc<Input>,
     workspace: Workspace,
-    fit: Option<fit::Fit>,
 }
 
 impl Run {
@@ -169,7 +168,6 @@ impl Run {
             measured,
             input: input.clone(),
             workspace,
-            fit: None,
         };
         let mut outcome = (*run.outcome).clone();
         run.read_results(gpu, &mut outcome).await?;

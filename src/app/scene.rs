@@ -156,6 +156,12 @@ impl Question {
         matches!((self, other), (Self::Fit { .. }, Self::Fit { .. }))
     }
 
+    /// Whether it is answered once that has begun, even when no view asks any more: a fit that is dropped
+    /// half-way is lost.
+    pub fn is_seen_through(&self) -> bool {
+        matches!(self, Self::Fit { .. })
+    }
+
     /// Whether the answer holds whatever the settings are.
     pub fn stands_alone(&self) -> bool {
         matches!(self, Self::Experiment { .. } | Self::Savings { .. } | Self::Speed { .. })
