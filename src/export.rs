@@ -1,6 +1,6 @@
 //! Results as files: tensors for other programs, maps and outputs as pictures.
 
-use crate::outcome::{MapImage, Outcome};
+use crate::outcome::{MapImage, Outcome, WeightMatrix};
 use crate::settings::KEYS;
 use image::{DynamicImage, GrayImage, ImageFormat};
 use safetensors::{Dtype, serialize, tensor::TensorView};
@@ -27,18 +27,23 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The result in the safetensors format, float32 and uint32, little-endian:
-/// `out [heads, n, d_v]`, `lse [heads, n]` and, of LSH attention, `buckets` and `order`
-/// `[heads, rounds, n]`. The metadata's `settings` hold every setting, as in an address.
+/// `out [heads, n, d_v]`, `lse [heads, n]`, where given `weights [heads, n, n]` (`[heads, n, k]` of Linformer)
+/// and, of LSH attention, `buckets` and `order` `[heads, rounds, n]`. The metadata's `settings` hold every
+/// setting, as in an address.
 ///
 /// # Errors
 /// The format's own words.
-pub fn tensors(outcome: &Outcome) -> Result<Vec<u8>, String> {
+pub fn tensors(outcome: &Outcome, weights: Option<&WeightMatrix>) -> Result<Vec<u8>, String> {
     let dims = outcome.dims;
     let (heads, n, d_v) = (dims.heads as usize, dims.n_q as usize, dims.d_v as usize);
     let mut tensors = vec![
         ("out", Dtype::F32, vec![heads, n, d_v], bytemuck::cast_slice(&outcome.out)),
         ("lse", Dtype::F32, vec![heads, n], bytemuck::cast_slice(&outcome.lse)),
     ];
+    if let Some(weights) = weights {
+        let shape = vec![heads, n, weights.columns as usize];
+        tensors.push(("weights", Dtype::F32, shape, bytemuck::cast_slice(&weights.values)));
+    }
     if let Some(lists) = &outcome.lists {
         let shape = vec![heads, lists.rounds as usize, n];
         tensors.push(("buckets", Dtype::U32, shape.clone(), bytemuck::cast_slice(&lists.buckets)));

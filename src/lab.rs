@@ -11,6 +11,8 @@ pub mod speed;
 pub mod stack;
 mod theorem;
 pub mod theory;
+pub mod turns;
+mod weights;
 
 use crate::gpu::run::{Progress, Timing};
 use crate::gpu::workspace::Workspace;
@@ -32,7 +34,7 @@ use crate::settings::{InputKind, Method, Projection, Settings};
 use crate::steps::NO_KEY;
 use crate::steps::top_keys::TOP;
 pub use by_rounds::ByRounds;
-pub use fit::{Fitted, Start};
+pub use fit::{Fit, Fitted, Start};
 pub use last_token::Moved;
 pub use projection::{Errors, Matrix, Untrained};
 pub use separate_keys::SeparateKeys;
@@ -40,6 +42,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
 pub use theorem::TheoremErrors;
+pub use weights::WHOLE_WEIGHTS_UP_TO;
 
 /// Why a run gave no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +142,6 @@ pub struct Run {
     pub measured: Measured,
     input: Rc<Input>,
     workspace: Workspace,
-    fit: Option<fit::Fit>,
 }
 
 impl Run {
@@ -166,7 +168,6 @@ impl Run {
             measured,
             input: input.clone(),
             workspace,
-            fit: None,
         };
         let mut outcome = (*run.outcome).clone();
         run.read_results(gpu, &mut outcome).await?;
@@ -362,9 +363,7 @@ impl Run {
         let pools = matches!(self.measured, Measured::Linformer(Linformer { max_pooling: true, .. }));
         let shown: &[Weights] = if pools { &[Weights::Exact] } else { &[Weights::Exact, Weights::Effective] };
         for &which in shown {
-            let plan = measure::weights(self.dims(), &self.measured, which, head, sample, None, gpu.limits)?;
-            self.ask(gpu, &plan, progress).await?;
-            rows.push(self.workspace.read_f32(gpu, "weights", 0).await?);
+            rows.push(self.rows(gpu, which, head, sample, progress).await?);
         }
         let mut rows = rows.into_iter();
         let exact = rows.next().unwrap_or_default();
@@ -382,9 +381,7 @@ impl Run {
         let mut mass = vec![0.0; keys.len()];
         for row in 0..sample.count {
             let one = Sample::all(sample.query(row), 1);
-            let plan = measure::weights(self.dims(), &self.measured, Weights::Exact, head, one, None, gpu.limits)?;
-            self.ask(gpu, &plan, progress).await?;
-            let mut weights = self.workspace.read_f32(gpu, "weights", 0).await?;
+            let mut weights = self.rows(gpu, Weights::Exact, head, one, progress).await?;
             weights.sort_unstable_by(|a, b| b.total_cmp(a));
             let mut held = 0.0;
             let mut taken = 0;

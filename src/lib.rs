@@ -5,6 +5,7 @@ pub mod bench;
 pub mod check;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cli;
+pub mod crossover;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod desktop;
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,6 +1,7 @@
 //! Bytes of attention against the sequence length, two ways that are never mixed: read off the plans
 //! that would run, and by the formulae of the papers (Reformer table 1, Linformer section 4).
 
+use crate::crossover::Crossover;
 use crate::lab;
 use crate::methods::full::{self, Way};
 use crate::methods::measure::Measured;
@@ -106,35 +107,21 @@ pub fn curves(settings: &Settings, dims: &Dims, limits: Limits) -> Vec<Curve> {
         .into()
 }
 
-/// From which length on one method holds less than another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crossover {
-    /// At every length from [`MIN_N`] to [`MAX_N`].
-    Always,
-    Never,
-    /// The first length from which it does, up to [`MAX_N`].
-    From(u32),
-}
-
-/// From which length on `method` holds less than `other`, by their curves; both grow with the length.
-pub fn crossover(settings: &Settings, dims: &Dims, method: &Curve, other: &Curve) -> Crossover {
-    let less = |at: usize| method.points[at].1 < other.points[at].1;
-    let count = method.points.len().min(other.points.len());
-    let Some(last_above) = (0..count).rev().find(|at| !less(*at)) else { return Crossover::Always };
-    if last_above + 1 == count {
-        return Crossover::Never;
+/// From which length on `method` holds less than `other`, to the token, by their curves: both grow with the
+/// length.
+pub fn crossover(settings: &Settings, dims: &Dims, method: &Curve, other: &Curve) -> Option<Crossover> {
+    let at_points = method.points.iter().zip(&other.points);
+    let found = Crossover::of(at_points.map(|((n, held), (_, others))| (*n, *held as f64 / *others as f64)))?;
+    let Crossover::Between { mut behind, mut ahead, .. } = found else { return Some(found) };
+    let ratio = |n| {
+        let [held, others] = [method, other].map(|curve| planned_bytes(settings, dims, curve.method, n) as f64);
+        (n, held / others)
+    };
+    while ahead - behind > 1 {
+        let middle = behind + (ahead - behind) / 2;
+        *if ratio(middle).1 < 1.0 { &mut ahead } else { &mut behind } = middle;
     }
-    let bytes = |method, n| planned_bytes(settings, dims, method, n);
-    let (mut above, mut below) = (method.points[last_above].0, method.points[last_above + 1].0);
-    while below - above > 1 {
-        let middle = above + (below - above) / 2;
-        if bytes(method.method, middle) < bytes(other.method, middle) {
-            below = middle;
-        } else {
-            above = middle;
-        }
-    }
-    Crossover::From(below)
+    Crossover::of([behind, ahead].map(ratio))
 }
 
 /// What a term of a formula counts.

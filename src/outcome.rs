@@ -197,6 +197,14 @@ pub struct RowWeights {
     pub method: Vec<f32>,
 }
 
+/// The weights that a method gave, `[heads, n_q, columns]`; a row sums to 1, or to 0 where it saw no key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WeightMatrix {
+    /// n, or k of Linformer's P-bar.
+    pub columns: u32,
+    pub values: Vec<f32>,
+}
+
 /// How much of the exact mass the strongest keys hold, averaged over sampled queries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sparsity {

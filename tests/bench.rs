@@ -44,6 +44,13 @@ fn every_method_is_timed_at_every_length() {
     let crossovers = result["crossovers"].as_array().expect("crossovers");
     let names: Vec<&str> = crossovers.iter().filter_map(|found| found["method"].as_str()).collect();
     assert_eq!(names, METHODS[1..]);
+    for found in crossovers {
+        let [behind, ahead, about] = ["slower_up_to", "faster_from", "about"].map(|key| found[key].as_f64());
+        match (behind, ahead) {
+            (Some(behind), Some(ahead)) => assert!(about.is_some_and(|n| (behind..=ahead).contains(&n)), "{found}"),
+            _ => assert!(about.is_none() && behind.or(ahead).is_some(), "{found}"),
+        }
+    }
 }
 
 #[test]

@@ -318,10 +318,11 @@ fn files_hold_the_result_and_depend_on_the_seed_alone() {
     let (bytes, result) = read("first", 5);
     let tensors = SafeTensors::deserialize(&bytes).expect("a safetensors file");
     let tensor = |name: &str| tensors.tensor(name).unwrap_or_else(|error| panic!("{name}: {error}"));
-    assert_eq!(tensors.len(), 4);
+    assert_eq!(tensors.len(), 5);
     for (name, kind, shape) in [
         ("out", Dtype::F32, &[2, 120, 48][..]),
         ("lse", Dtype::F32, &[2, 120]),
+        ("weights", Dtype::F32, &[2, 120, 120]),
         ("buckets", Dtype::U32, &[2, 3, 120]),
         ("order", Dtype::U32, &[2, 3, 120]),
     ] {
@@ -357,8 +358,9 @@ fn methods_without_buckets_write_out_and_lse() {
     run(&format!("--method linformer --input clusters --n 64 --d 12 --k 8 --out {}", folder.display()));
     let bytes = std::fs::read(folder.join("output.safetensors")).expect("tensors");
     let tensors = SafeTensors::deserialize(&bytes).expect("a safetensors file");
-    assert_eq!(tensors.len(), 2);
+    assert_eq!(tensors.len(), 3);
     assert_eq!(tensors.tensor("out").expect("out").shape(), [1, 64, 12]);
+    assert_eq!(tensors.tensor("weights").expect("weights").shape(), [1, 64, 8], "P-bar");
     let map = image::open(folder.join("map.png")).expect("a map").to_luma8();
     assert_eq!(map.dimensions(), (8, 64), "the map of Linformer is n x k");
     assert!(map.pixels().all(|pixel| pixel.0 == [0]), "every product is computed");

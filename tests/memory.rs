@@ -1,6 +1,7 @@
 //! Bytes over the sequence length: formulae against values worked by hand, curves against the plans
 //! that run.
 
+use attention_lab::crossover::Crossover;
 use attention_lab::lab;
 use attention_lab::memory::*;
 use attention_lab::plan::Limits;
@@ -138,15 +139,15 @@ fn a_crossover_is_the_first_length_with_fewer_bytes() {
     let curves = curves(&settings, &dims, UNLIMITED);
     let curve = |method| curves.iter().find(|curve| curve.method == method).expect("every method has a curve");
     for method in [Method::Lsh, Method::Linformer] {
-        let Crossover::From(n) = crossover(&settings, &dims, curve(method), curve(Method::FullMaterialized)) else {
-            panic!("{method:?} must cross");
-        };
+        let found = crossover(&settings, &dims, curve(method), curve(Method::FullMaterialized));
+        let Some(Crossover::Between { behind, ahead: n, at }) = found else { panic!("{method:?} must cross") };
+        assert!(behind + 1 == n && (f64::from(behind)..=f64::from(n)).contains(&at), "{method:?}: {found:?}");
         let less = |n| {
             planned_bytes(&settings, &dims, method, n) < planned_bytes(&settings, &dims, Method::FullMaterialized, n)
         };
         assert!(less(n) && !less(n - 1), "{method:?} at {n}");
     }
     // An online softmax holds the tensors alone, which LSH attention holds too.
-    assert_eq!(crossover(&settings, &dims, curve(Method::Lsh), curve(Method::Full)), Crossover::Never);
-    assert_eq!(crossover(&settings, &dims, curve(Method::Full), curve(Method::Lsh)), Crossover::Always);
+    assert_eq!(crossover(&settings, &dims, curve(Method::Lsh), curve(Method::Full)), Some(Crossover::Never));
+    assert_eq!(crossover(&settings, &dims, curve(Method::Full), curve(Method::Lsh)), Some(Crossover::Always));
 }

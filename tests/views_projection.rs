@@ -9,7 +9,7 @@ use attention_lab::app::scene::{Command, View};
 use attention_lab::settings::{InputKind, Method, Projection, Settings, Sharing};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
-use egui_kittest::kittest::Queryable;
+use egui_kittest::kittest::{NodeT, Queryable};
 use window::{screenshot, sees, settle};
 
 fn open(size: [f32; 2], theme: egui::Theme, settings: Settings) -> Harness<'static, App> {
@@ -98,6 +98,41 @@ fn a_fit_stops_goes_on_and_is_cleared_by_new_settings() {
     settle(&mut app);
     assert!(app.query_all_by_label_contains("After ").next().is_none(), "new settings clear the fit");
     app.get_by_label("Fit");
+}
+
+/// Steps of the fit on the screen.
+fn steps(app: &Harness<'_, App>) -> u32 {
+    let node = app.get_by_label_contains("After ").accesskit_node();
+    let words = node.label().or(node.value()).unwrap_or_default();
+    let count = words.split(' ').nth(1).unwrap_or_default().replace(',', "");
+    count.parse().unwrap_or_else(|error| panic!("{error} in {words}"))
+}
+
+#[test]
+fn a_fit_is_there_when_its_view_is_come_back_to() {
+    let mut app = open([1280.0, 2600.0], egui::Theme::Light, linformer(Projection::Mean));
+    app.get_by_label("Fit").click();
+    until(&mut app, "After ");
+    let before = steps(&app);
+    // It runs while the view is left; no longer than what had begun.
+    app.state_mut().obey(Command::Open(View::Attention));
+    settle(&mut app);
+    app.state_mut().obey(Command::Open(View::Projection));
+    app.run_steps(2);
+    let after = steps(&app);
+    assert!(after >= before, "{before} steps, then {after}");
+    app.get_by_label("Stop").click();
+    settle(&mut app);
+    let stopped = steps(&app);
+    for view in [View::Result, View::Rank] {
+        app.state_mut().obey(Command::Open(view));
+        settle(&mut app);
+    }
+    app.state_mut().obey(Command::Open(View::Projection));
+    settle(&mut app);
+    assert_eq!(steps(&app), stopped);
+    has_image(&app, "P-bar F after the fit");
+    app.get_by_label("Go on");
 }
 
 #[test]

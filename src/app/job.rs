@@ -8,7 +8,7 @@ use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::inputs::{self, Input, Picture};
 use crate::lab::rank::trained;
-use crate::lab::{LabError, Run, speed};
+use crate::lab::{Fit, LabError, Run, speed};
 use crate::settings::{InputKind, Method, Sample, Settings};
 use crate::text::{Text, fill};
 use crate::verify::manifest::Case;
@@ -59,31 +59,40 @@ pub struct Task {
     pub progress: Rc<Progress>,
 }
 
-/// The run of the method on the screen, which stays on the device to answer questions. A question
-/// borrows it and gives it back even when it is dropped half-way.
+/// What stays on the device to answer questions: the run of the method on the screen, and a fit of Linformer's
+/// projections, which outlives it. A question borrows both and gives them back even when it is dropped half-way.
 #[derive(Clone, Default)]
-pub struct Berth(Rc<Cell<Option<Run>>>);
+pub struct Berth {
+    run: Rc<Cell<Option<Run>>>,
+    fit: Rc<Cell<Option<Fit>>>,
+}
 
 pub struct Borrowed {
     pub run: Option<Run>,
+    pub fit: Option<Fit>,
     berth: Berth,
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        self.berth.0.set(self.run.take());
+        self.berth.run.set(self.run.take());
+        self.berth.fit.set(self.fit.take());
     }
 }
 
 impl Berth {
-    /// Leaves with the run; empty until it is dropped.
+    /// Leaves with the run and the fit; empty until they are dropped.
     pub fn borrow(&self) -> Borrowed {
-        Borrowed { run: self.0.take(), berth: self.clone() }
+        Borrowed { run: self.run.take(), fit: self.fit.take(), berth: self.clone() }
     }
 
     /// Takes another run in, or none.
     pub fn moor(&self, run: Option<Run>) {
-        self.0.set(run);
+        self.run.set(run);
+    }
+
+    pub fn forget_fit(&self) {
+        self.fit.set(None);
     }
 }
 
@@ -101,8 +110,16 @@ pub async fn build(settings: &Settings, loaded: Option<Rc<Picture>>) -> Built {
     Ok((input, picture))
 }
 
-/// Asks the run on the device.
-pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Progress) -> Result<Answer, LabError> {
+/// Asks what is on the device.
+pub async fn answer(
+    on_device: &mut Borrowed,
+    gpu: &Gpu,
+    question: Question,
+    progress: &Progress,
+) -> Result<Answer, LabError> {
+    let Borrowed { run: Some(run), fit, .. } = on_device else {
+        return Ok(Answer::Failed(Text::Cancelled.get().to_owned()));
+    };
     Ok(match question {
         Question::PairMap { head, window } => Answer::Map(Rc::new(run.pair_map(gpu, head, window, progress).await?)),
         Question::WeightMap { which, head, window } => {
@@ -118,11 +135,11 @@ pub async fn answer(run: &mut Run, gpu: &Gpu, question: Question, progress: &Pro
         Question::SeparateKeys => Answer::SeparateKeys(run.separate_keys(gpu, progress).await?.map(Rc::new)),
         Question::ByRounds => Answer::ByRounds(run.by_rounds(gpu, progress).await?.map(Rc::new)),
         Question::Theorem { k } => Answer::Theorem(run.theorem_errors(gpu, k, progress).await?),
-        Question::Savings { sizes } => Answer::Savings(Rc::new(speed::savings(gpu, sizes, progress).await?)),
-        Question::Speed { sizes } => Answer::Speed(speed::speed(gpu, sizes, progress).await?),
+        Question::Savings { sizes } => Answer::Savings(speed::savings(gpu, sizes, progress).await?),
+        Question::Speed { sizes } => Answer::Speed(speed::speed(gpu, sizes, progress).await?.into()),
         Question::Matrix { source, head } => Answer::Matrix(run.matrix(source, head).map(Rc::new)),
         Question::Untrained { head, k, .. } => Answer::Untrained(Rc::new(run.untrained(gpu, head, k, progress).await?)),
-        Question::Fit { start, until } => Answer::Fit(Rc::new(run.fit(gpu, start, until, progress).await?)),
+        Question::Fit { start, until } => Answer::Fit(Rc::new(run.fit(gpu, fit, start, until, progress).await?)),
         Question::FittedErrors { start, steps } => {
             Answer::FittedErrors(run.fitted_errors(gpu, start, steps, progress).await?)
         }

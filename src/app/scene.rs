@@ -3,9 +3,9 @@
 use crate::inputs::Input;
 use crate::lab::rank::LowRank;
 use crate::lab::rank::trained::Layer;
-use crate::lab::speed::{Savings, Speed};
 use crate::lab::stack::{Passage, Stacked};
 use crate::lab::theory::{Experiment, Series};
+use crate::lab::turns::Timed;
 use crate::lab::{ByRounds, Errors, Fitted, Matrix, Moved, SeparateKeys, Start, TheoremErrors, Untrained};
 use crate::methods::measure::{Weights, Window};
 use crate::outcome::{MapImage, Outcome, RowWeights, Sparsity};
@@ -16,7 +16,7 @@ use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
 #[cfg(target_arch = "wasm32")]
 use crate::settings::{SettingsError, listed};
-use crate::tables::Sizes;
+use crate::tables::{LINFORMER_K, Saved, Sizes};
 use std::rc::Rc;
 
 /// The views that the strip of steps opens.
@@ -156,6 +156,12 @@ impl Question {
         matches!((self, other), (Self::Fit { .. }, Self::Fit { .. }))
     }
 
+    /// Whether it is answered once that has begun, even when no view asks any more: a fit that is dropped
+    /// half-way is lost.
+    pub fn is_seen_through(&self) -> bool {
+        matches!(self, Self::Fit { .. })
+    }
+
     /// Whether the answer holds whatever the settings are.
     pub fn stands_alone(&self) -> bool {
         matches!(self, Self::Experiment { .. } | Self::Savings { .. } | Self::Speed { .. })
@@ -177,8 +183,9 @@ pub enum Answer {
     SeparateKeys(Option<Rc<SeparateKeys>>),
     ByRounds(Option<Rc<ByRounds>>),
     Theorem(TheoremErrors),
-    Savings(Rc<Savings>),
-    Speed(Speed),
+    /// For each of [`LINFORMER_K`] that the paper prints at the length.
+    Savings([Option<Saved>; LINFORMER_K.len()]),
+    Speed(Rc<[(Method, Timed)]>),
     /// `None` where there is none.
     Matrix(Option<Rc<Matrix>>),
     Untrained(Rc<Untrained>),

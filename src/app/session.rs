@@ -179,6 +179,10 @@ impl Session {
             self.gpu.forget_shortage();
             self.fault = None;
         }
+        // A fit is one of the outcome that it starts from.
+        if stage.slots[slot(Method::Linformer)].is_err() {
+            self.berth.forget_fit();
+        }
         self.next = Some(stage);
         self.settle();
     }
@@ -251,6 +255,7 @@ impl Session {
     pub fn reopen(&mut self, gpu: Gpu) {
         self.task = None;
         self.berth.moor(None);
+        self.berth.forget_fit();
         self.berthed = None;
         self.gpu = watched(gpu, &self.ctx);
         self.fault = None;
@@ -306,6 +311,7 @@ impl Session {
         }
         if let Some(Task { job: Job::Ask(question), .. }) = &self.task
             && !self.asked.contains(question)
+            && !question.is_seen_through()
         {
             self.task = None;
         }
@@ -444,12 +450,7 @@ impl Session {
             }
             Job::Ask(question) => {
                 let mut borrowed = self.berth.borrow();
-                Box::pin(async move {
-                    let Some(run) = &mut borrowed.run else {
-                        return Done::Answered(Ok(Answer::Failed(Text::Cancelled.get().to_owned())));
-                    };
-                    Done::Answered(answer(run, &gpu, question, &shared).await)
-                })
+                Box::pin(async move { Done::Answered(answer(&mut borrowed, &gpu, question, &shared).await) })
             }
             Job::Check => {
                 let Some(exam) = self.checking().cloned() else { return };

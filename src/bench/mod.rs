@@ -9,14 +9,6 @@ pub use values::values;
 
 use crate::random::{Stream, below};
 
-/// The middle of numbers, the mean of the two middle ones when their count is even; `None` of nothing.
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let high = *values.get(middle)?;
-    Some(if values.len() % 2 == 1 { high } else { (values[middle - 1] + high) / 2.0 })
-}
-
 /// Seeded choices, one after the other.
 pub struct Draw {
     seed: u32,
@@ -50,13 +42,6 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_median_is_the_middle() {
-        assert_eq!(median(vec![]), None);
-        assert_eq!(median(vec![3.0, 1.0, 9.0]), Some(3.0));
-        assert_eq!(median(vec![4.0, 1.0, 9.0, 2.0]), Some(3.0));
-    }
 
     #[test]
     fn draws_reach_both_ends() {

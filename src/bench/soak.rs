@@ -4,12 +4,13 @@
 //! left before the answer; runs are cancelled, resumed and forced. Every so often the worker comes to rest
 //! on the settings that it began with, and memory is read: so all samples are of the same state.
 
-use super::{Draw, median, values};
+use super::{Draw, values};
 use crate::app::job::Exam;
 use crate::app::scene::{Missing, Question};
 use crate::app::session::{Again, Session};
 use crate::gpu::{Fault, Gpu};
 use crate::inputs::{Picture, sample_bytes};
+use crate::lab::turns::median;
 use crate::methods::measure::{Weights, Window};
 use crate::presets::PRESETS;
 use crate::settings::{InputKind, KEYS, Method, Sample as Photograph, Settings};

@@ -1,12 +1,11 @@
-//! Times of all methods on the same input over the sequence length, taken in turn in one run, so that
-//! whatever else the machine does meets them all.
+//! Times of all methods on the same input over the sequence length.
 
-use super::median;
-use crate::gpu::run::{Clock, Progress};
-use crate::gpu::workspace::Workspace;
-use crate::gpu::{Fault, Gpu};
+use crate::crossover::Crossover;
+use crate::gpu::Gpu;
+use crate::gpu::run::Progress;
 use crate::inputs::{self, Input, Picture};
 use crate::lab;
+use crate::lab::turns::{Timed, take_turns};
 use crate::plan::Plan;
 use crate::semantics::Choice;
 use crate::settings::{Method, Settings};
@@ -22,23 +21,12 @@ pub struct Speed {
     pub repeats: u32,
 }
 
-/// Milliseconds of one method at one length.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Times {
-    /// Median, least and most.
-    pub ms: f64,
-    pub least: f64,
-    pub most: f64,
-    /// Median of the time over that of full attention in the same turn.
-    pub ratio: f64,
-}
-
 /// One length.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub n: u32,
-    /// In the order of [`Method::ALL`]; or why a method cannot run.
-    pub times: Vec<Result<Times, String>>,
+    /// In the order of [`Method::ALL`], so that ratios are to full attention; or why a method cannot run.
+    pub times: Vec<Result<Timed, String>>,
 }
 
 impl Speed {
@@ -46,42 +34,19 @@ impl Speed {
         std::iter::successors(Some(self.from), |n| n.checked_mul(2)).take_while(|n| *n <= self.to).collect()
     }
 
-    /// Measures one length, and says what measured the time.
+    /// Measures one length.
     ///
     /// # Errors
     /// When there is no input, or the device fails.
-    pub async fn measure(&self, gpu: &Gpu, picture: Option<&Picture>, n: u32) -> Result<(Row, Clock), String> {
-        let words = |fault: Fault| fault.to_string();
+    pub async fn measure(&self, gpu: &Gpu, picture: Option<&Picture>, n: u32) -> Result<Row, String> {
         let base = Settings { n, k: None, ..self.settings.clone() };
         let input = inputs::build(&base, picture).await.map_err(|error| error.to_string())?;
-        let mut prepared = Vec::new();
-        for (method, _) in Method::ALL {
-            prepared.push(match self.plan(gpu, *method, n, &input) {
-                Ok(plan) => {
-                    let mut workspace = Workspace::default();
-                    workspace.prepare(gpu, &plan, &input.problem).await.map_err(words)?;
-                    // Compiles and warms up.
-                    gpu.run(&plan, &workspace, &Progress::default()).await.map_err(words)?;
-                    Ok((plan, workspace))
-                }
-                Err(why) => Err(why),
-            });
-        }
-        let mut clock = Clock::Timestamps;
-        let mut turns: Vec<Vec<f64>> = vec![Vec::new(); prepared.len()];
-        for _ in 0..self.repeats {
-            for (times, ready) in turns.iter_mut().zip(&prepared) {
-                let Ok((plan, workspace)) = ready else { continue };
-                let timing = gpu.run(plan, workspace, &Progress::default()).await.map_err(words)?;
-                times.push(timing.ms);
-                if timing.clock == Clock::Wall {
-                    clock = Clock::Wall;
-                }
-            }
-        }
-        let full = turns.first().cloned().unwrap_or_default();
-        let times = turns.into_iter().zip(prepared).map(|(turns, ready)| ready.map(|_| Times::of(&turns, &full)));
-        Ok((Row { n, times: times.collect() }, clock))
+        let plans: Vec<_> = Method::ALL.iter().map(|(method, _)| self.plan(gpu, *method, n, &input)).collect();
+        let runs = plans.iter().filter_map(|plan| plan.as_ref().ok());
+        let timed = take_turns(gpu, &input.problem, runs, self.repeats, &Progress::default()).await;
+        let mut timed = timed.map_err(|fault| fault.to_string())?.into_iter();
+        let times = plans.into_iter().filter_map(|plan| plan.map(|_| timed.next()).transpose());
+        Ok(Row { n, times: times.collect() })
     }
 
     fn plan(&self, gpu: &Gpu, method: Method, n: u32, input: &Input) -> Result<Plan, String> {
@@ -94,70 +59,21 @@ impl Speed {
     }
 }
 
-impl Times {
-    fn of(turns: &[f64], full: &[f64]) -> Self {
-        let ratios = turns.iter().zip(full).map(|(own, full)| own / full).collect();
-        Self {
-            ms: median(turns.to_vec()).unwrap_or(f64::NAN),
-            least: turns.iter().copied().fold(f64::INFINITY, f64::min),
-            most: turns.iter().copied().fold(0.0, f64::max),
-            ratio: median(ratios).unwrap_or(f64::NAN),
-        }
-    }
-}
-
-/// Where a method overtakes full attention, as far as was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crossover {
-    /// Faster at every length measured.
-    Always,
-    /// Slower up to the first length, faster from the second to the last.
-    Between(u32, u32),
-    /// Not faster at the longest length.
-    Never,
-}
-
 /// Where a method overtakes full attention and stays ahead; `None` when it did not run.
 pub fn crossover(rows: &[Row], method: Method) -> Option<Crossover> {
     let at = Method::ALL.iter().position(|(known, _)| *known == method)?;
-    let ratios: Vec<(u32, f64)> =
-        rows.iter().filter_map(|row| Some((row.n, row.times.get(at)?.as_ref().ok()?.ratio))).collect();
-    let slower = ratios.iter().rposition(|(_, ratio)| *ratio >= 1.0 || ratio.is_nan());
-    match slower {
-        _ if ratios.is_empty() => None,
-        None => Some(Crossover::Always),
-        Some(last) => Some(match ratios.get(last + 1) {
-            Some((n, _)) => Crossover::Between(ratios[last].0, *n),
-            None => Crossover::Never,
-        }),
-    }
+    Crossover::of(rows.iter().filter_map(|row| Some((row.n, row.times.get(at)?.as_ref().ok()?.ratio))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rows(ratios: &[f64]) -> Vec<Row> {
-        let times = |ratio: f64| Ok(Times { ms: 1.0, least: 1.0, most: 1.0, ratio });
-        let row = |(n, ratio): (u32, &f64)| Row { n, times: Method::ALL.iter().map(|_| times(*ratio)).collect() };
-        (7..).map(|power| 1 << power).zip(ratios).map(row).collect()
-    }
-
     #[test]
-    fn a_crossover_is_where_it_stays_faster() {
-        let of = |ratios: &[f64]| crossover(&rows(ratios), Method::Lsh);
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[0.9, 0.5]), Some(Crossover::Always));
-        assert_eq!(of(&[3.0, 0.9, 1.1, 0.8, 0.4]), Some(Crossover::Between(512, 1024)));
-        assert_eq!(of(&[0.9, 0.8, 1.0]), Some(Crossover::Never));
+    fn what_did_not_run_overtakes_nothing() {
         let refused = [Row { n: 128, times: vec![Err("too large".to_owned()); Method::ALL.len()] }];
         assert_eq!(crossover(&refused, Method::Lsh), None);
-    }
-
-    #[test]
-    fn a_ratio_is_taken_turn_by_turn() {
-        let times = Times::of(&[2.0, 40.0, 6.0], &[1.0, 10.0, 2.0]);
-        assert_eq!((times.ms, times.least, times.most, times.ratio), (6.0, 2.0, 40.0, 3.0));
+        assert_eq!(crossover(&[], Method::Lsh), None);
     }
 
     #[test]

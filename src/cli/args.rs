@@ -150,7 +150,8 @@ fn command() -> Command {
                     path(
                         "out",
                         "FOLDER",
-                        "Write output.safetensors, map.png, weights.png and output.png into this folder",
+                        "Write output.safetensors (out, lse, weights up to n = 1024, buckets and order of LSH), \
+                         map.png, weights.png and output.png into this folder",
                     ),
                     software(),
                     json(),

@@ -4,10 +4,12 @@ use super::args;
 use super::report::{clock, json, table};
 use super::{Failure, print};
 use crate::bench::soak::{self, MARGIN, MARGIN_BYTES, Sample, Soak, Trend};
-use crate::bench::speed::{Crossover, Row, Speed, Times, crossover};
+use crate::bench::speed::{Row, Speed, crossover};
+use crate::crossover::Crossover;
 use crate::gpu::run::Clock;
 use crate::gpu::{Gpu, block_on};
 use crate::inputs::{Picture, sample_bytes};
+use crate::lab::turns::Timed;
 use crate::plan::{bytes_in_words, grouped};
 use crate::semantics::Choice;
 use crate::settings::{InputKind, Method};
@@ -30,20 +32,15 @@ pub fn speed(request: &args::Bench<Speed>) -> Result<(), Failure> {
         heading()
     ))?;
     let mut rows = Vec::new();
-    let mut measured_by = Clock::Timestamps;
     for n in speed.lengths() {
-        let (row, clock) =
-            block_on(&gpu, speed.measure(&gpu, picture.as_ref(), n)).map_err(|why| Failure::fault(&why))?;
+        let row = block_on(&gpu, speed.measure(&gpu, picture.as_ref(), n)).map_err(|why| Failure::fault(&why))?;
         words(line(&row))?;
         rows.push(row);
-        if clock == Clock::Wall {
-            measured_by = Clock::Wall;
-        }
     }
     if request.json {
-        return print(&json(&SpeedJson::of(speed, &gpu, measured_by, &rows)));
+        return print(&json(&SpeedJson::of(speed, &gpu, &rows)));
     }
-    print(&closing(measured_by, &rows))
+    print(&closing(&rows))
 }
 
 const WIDTH: usize = 17;
@@ -54,16 +51,22 @@ fn heading() -> String {
 }
 
 fn line(row: &Row) -> String {
-    let cell = |times: &Result<Times, String>| match times {
-        Ok(times) => format!("{:.3}  x {:.2}", times.ms, times.ratio),
+    let cell = |times: &Result<Timed, String>| match times {
+        Ok(timed) => format!("{:.3}  x {:.2}", timed.ms, timed.ratio),
         Err(_) => "not run".to_owned(),
     };
     let cells: String = row.times.iter().map(|times| format!("  {:>WIDTH$}", cell(times))).collect();
     format!("{:>7}{cells}\n", row.n)
 }
 
-fn closing(clock: Clock, rows: &[Row]) -> String {
-    let mut text = format!("\ntime {}\n", by(clock));
+/// What measured the times; the clock on the wall where it did for any of them.
+fn measured_by(rows: &[Row]) -> Clock {
+    let mut timed = rows.iter().flat_map(|row| row.times.iter().flatten());
+    if timed.all(|timed| timed.clock == Clock::Timestamps) { Clock::Timestamps } else { Clock::Wall }
+}
+
+fn closing(rows: &[Row]) -> String {
+    let mut text = format!("\ntime {}\n", by(measured_by(rows)));
     for (at, (method, name)) in Method::ALL.iter().enumerate() {
         let refused = rows.iter().find_map(|row| Some((row.n, row.times.get(at)?.as_ref().err()?)));
         if let Some((n, why)) = refused {
@@ -81,9 +84,9 @@ fn closing(clock: Clock, rows: &[Row]) -> String {
 fn overtakes(found: Crossover, first: u32, last: u32) -> String {
     match found {
         Crossover::Always => format!("faster than full attention at every length measured, {first} to {last}"),
-        Crossover::Between(slower, faster) => format!(
-            "the crossover lies between n = {slower}, where it is not faster than full attention, and n = {faster}, \
-             from where on it is at every length measured"
+        Crossover::Between { behind, ahead, at } => format!(
+            "the crossover lies at about n = {at:.0}, between n = {behind}, where it is not faster than full attention, \
+             and n = {ahead}, from where on it is at every length measured"
         ),
         Crossover::Never => format!("not faster than full attention at the longest length measured, {last}"),
     }
@@ -124,12 +127,14 @@ struct CrossoverJson {
     method: &'static str,
     slower_up_to: Option<u32>,
     faster_from: Option<u32>,
+    /// Where both take the same; null where that does not lie between two lengths.
+    about: Option<f64>,
 }
 
 impl<'a> SpeedJson<'a> {
-    fn of(speed: &Speed, gpu: &'a Gpu, measured_by: Clock, rows: &'a [Row]) -> Self {
-        let cell = |n: u32, method: Method, times: &'a Result<Times, String>| {
-            let of = |read: fn(&Times) -> f64| times.as_ref().ok().map(read);
+    fn of(speed: &Speed, gpu: &'a Gpu, rows: &'a [Row]) -> Self {
+        let cell = |n: u32, method: Method, times: &'a Result<Timed, String>| {
+            let of = |read: fn(&Timed) -> f64| times.as_ref().ok().map(read);
             TimesJson {
                 n,
                 method: method.spelling(),
@@ -145,16 +150,16 @@ impl<'a> SpeedJson<'a> {
             .flat_map(|row| Method::ALL.iter().zip(&row.times).map(|((method, _), times)| cell(row.n, *method, times)));
         let crossovers =
             Method::ALL.iter().filter(|(method, _)| *method != Method::Full).filter_map(|(method, name)| {
-                let (slower_up_to, faster_from) = match crossover(rows, *method)? {
-                    Crossover::Always => (None, rows.first().map(|row| row.n)),
-                    Crossover::Between(slower, faster) => (Some(slower), Some(faster)),
-                    Crossover::Never => (rows.last().map(|row| row.n), None),
+                let (slower_up_to, faster_from, about) = match crossover(rows, *method)? {
+                    Crossover::Always => (None, rows.first().map(|row| row.n), None),
+                    Crossover::Between { behind, ahead, at } => (Some(behind), Some(ahead), Some(at)),
+                    Crossover::Never => (rows.last().map(|row| row.n), None, None),
                 };
-                Some(CrossoverJson { method: name, slower_up_to, faster_from })
+                Some(CrossoverJson { method: name, slower_up_to, faster_from, about })
             });
         Self {
             adapter: &gpu.info.name,
-            clock: clock(measured_by),
+            clock: clock(measured_by(rows)),
             repeats: speed.repeats,
             settings: speed.settings.to_query(),
             times: times.collect(),

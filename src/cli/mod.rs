@@ -65,11 +65,15 @@ pub fn main() -> ExitCode {
     match args::parse(std::env::args_os()).and_then(act) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Nobody is left to tell when even this cannot be written.
-            let _ = writeln!(io::stderr(), "{}", failure.line);
+            tell(&failure.line);
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// A line on stderr; nobody is left to tell when even that cannot be written.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Mesa asks the display which device to use, and complains on stderr where there is no session.
@@ -144,7 +148,16 @@ fn run(request: &args::Run) -> Result<(), Failure> {
             files.push(path);
             Ok(())
         };
-        write("output.safetensors", export::tensors(&outcome))?;
+        let matrix = block_on(&gpu, told(&progress, run.weight_matrix(&gpu, &progress))).map_err(refused)?;
+        write("output.safetensors", export::tensors(&outcome, matrix.as_ref()))?;
+        if matrix.is_none() {
+            let most = lab::WHOLE_WEIGHTS_UP_TO;
+            tell(&format!(
+                "--n {}: output.safetensors has no attention weights, which are written up to n = {most}; \
+                 --n {most} or less has them",
+                settings.n
+            ));
+        }
         let window = Window::whole(settings.n, run.columns(Weights::Method));
         let map = block_on(&gpu, told(&progress, run.pair_map(&gpu, 0, window, &progress))).map_err(refused)?;
         write("map.png", export::map(&map))?;

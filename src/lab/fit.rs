@@ -1,16 +1,19 @@
-//! E and F fitted to the current input on the device, some steps at a time: the fit stays on the device
-//! between two questions.
+//! E and F fitted to the current input on the device, some steps at a time: between two questions the fit
+//! stays on the device, with whoever asks.
 
 use super::projection::{Errors, Matrix, PLAIN, Reference, of_head};
 use super::{LabError, Run, image};
 use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
+use crate::inputs::Input;
 use crate::methods::fit::{self, Descent, Loss};
 use crate::methods::linformer::Linformer;
 use crate::methods::measure::{self, Measured, Sample, Weights, Window};
 use crate::outcome::MapImage;
 use crate::problem::Problem;
+use crate::settings::Settings;
+use std::rc::Rc;
 use web_time::Instant;
 
 /// Steps of one plan.
@@ -28,8 +31,10 @@ pub struct Start {
     pub attempt: u32,
 }
 
-/// A fit on the device.
-pub(super) struct Fit {
+/// A fit on the device, as far as it is.
+pub struct Fit {
+    settings: Settings,
+    input: Rc<Input>,
     start: Start,
     problem: Problem,
     descent: Descent,
@@ -83,7 +88,24 @@ impl Fit {
         let target = workspace.read_f32(gpu, "fit target", 0).await?;
         let length = target.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().max(f64::from(f32::MIN_POSITIVE));
         let untrained = reference.errors(gpu, &problem, &linformer, &mut workspace, progress).await?;
-        Ok(Self { start, problem, descent, length, reference, workspace, untrained, losses: Vec::new(), ms: 0.0 })
+        Ok(Self {
+            settings: settings.clone(),
+            input: run.input.clone(),
+            start,
+            problem,
+            descent,
+            length,
+            reference,
+            workspace,
+            untrained,
+            losses: Vec::new(),
+            ms: 0.0,
+        })
+    }
+
+    /// Whether the run would begin the same fit.
+    fn is_of(&self, run: &Run, start: Start) -> bool {
+        self.start == start && self.settings == run.outcome.settings && Rc::ptr_eq(&self.input, &run.input)
     }
 
     async fn advance(&mut self, gpu: &Gpu, until: u32, progress: &Progress) -> Result<(), LabError> {
@@ -138,20 +160,27 @@ impl Fit {
 }
 
 impl Run {
-    /// Goes on with the fit that began like this until it has made so many steps. Another start, or
-    /// fewer steps than were made, begins anew.
+    /// Goes on with the fit that is kept until it has made so many steps. Another start, settings or input, or
+    /// fewer steps than were made, begin anew; so does what was dropped half-way, and is kept no longer.
     ///
     /// # Errors
     /// When the device cannot hold it, or fails.
-    pub async fn fit(&mut self, gpu: &Gpu, start: Start, until: u32, progress: &Progress) -> Result<Fitted, LabError> {
-        let kept = self.fit.take().filter(|fit| fit.start == start && fit.losses.len() <= until as usize);
-        let mut fit = match kept {
+    pub async fn fit(
+        &self,
+        gpu: &Gpu,
+        kept: &mut Option<Fit>,
+        start: Start,
+        until: u32,
+        progress: &Progress,
+    ) -> Result<Fitted, LabError> {
+        let goes_on = |fit: &Fit| fit.is_of(self, start) && fit.losses.len() <= until as usize;
+        let mut fit = match kept.take().filter(goes_on) {
             Some(fit) => fit,
             None => Fit::new(gpu, self, start, progress).await?,
         };
         fit.advance(gpu, until, progress).await?;
         let fitted = fit.look(gpu, progress).await?;
-        self.fit = Some(fit);
+        *kept = Some(fit);
         Ok(fitted)
     }
 

@@ -6,7 +6,8 @@ mod curves;
 use super::layout::column;
 use super::{caption, contender, format, title};
 use crate::app::scene::{Command, Scene};
-use crate::memory::{self, Crossover, Curve};
+use crate::crossover::Crossover;
+use crate::memory::{self, Curve};
 use crate::plan::Limits;
 use crate::problem::Dims;
 use crate::settings::{Method, Settings};
@@ -39,14 +40,14 @@ impl Known {
     fn new(settings: &Settings, dims: &Dims, limits: Limits) -> Self {
         let curves = memory::curves(settings, dims, limits);
         let against = |curve: &Curve, other: Method| {
-            curves
-                .iter()
-                .find(|curve| curve.method == other)
-                .map_or(Crossover::Never, |other| memory::crossover(settings, dims, curve, other))
+            let other = curves.iter().find(|curve| curve.method == other)?;
+            memory::crossover(settings, dims, curve, other)
         };
         let clever = curves.iter().filter(|curve| matches!(curve.method, Method::Lsh | Method::Linformer));
         let crossovers = clever
-            .map(|curve| (curve.method, against(curve, Method::FullMaterialized), against(curve, Method::Full)))
+            .filter_map(|curve| {
+                Some((curve.method, against(curve, Method::FullMaterialized)?, against(curve, Method::Full)?))
+            })
             .collect();
         let here = memory::METHODS.map(|method| (method, memory::planned_bytes(settings, dims, method, dims.n_q)));
         Self { settings: settings.clone(), dims: *dims, limits, curves, here, crossovers }
@@ -114,7 +115,7 @@ fn sentences(ui: &mut Ui, scene: &Scene<'_>, known: &Known) {
             fill(Text::MemoryRatioMore, &[&at, name, &held, &format::number(ratio), &whole])
         };
         let over_n = match against_matrix {
-            Crossover::From(from) => fill(Text::MemoryCrossFrom, &[name, &format::count(u64::from(*from))]),
+            Crossover::Between { ahead, .. } => fill(Text::MemoryCrossFrom, &[name, &format::count(u64::from(*ahead))]),
             Crossover::Always => fill(Text::MemoryCrossAlways, &[name]),
             Crossover::Never => fill(Text::MemoryCrossNever, &[name]),
         };

@@ -3,7 +3,6 @@
 use super::{section, two_lines, wide};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::views::format;
-use crate::lab::speed::Savings;
 use crate::tables::{LINFORMER_3, LINFORMER_K, Saved, Sizes};
 use crate::text::{Text, fill};
 use egui::{RichText, Ui};
@@ -49,7 +48,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, sizes: &Sizes, state: &mut State, co
                     continue;
                 };
                 let printed = fill(Text::TablesPrinted, &[&format::number(time), &format::number(memory)]);
-                let here = measured.as_ref().and_then(|known| known.as_ref()?.as_ref().ok()?.saved(at));
+                let here = measured.as_ref().and_then(|known| known.as_ref()?.as_ref().ok()?[at]);
                 let words = here.map_or_else(String::new, |Saved { time, memory }| {
                     fill(Text::TablesMeasured, &[&format::number(time), &format::number(memory)])
                 });
@@ -71,7 +70,7 @@ fn ask(
     sizes: &Sizes,
     n: u32,
     commands: &mut Vec<Command>,
-) -> Option<Result<std::rc::Rc<Savings>, String>> {
+) -> Option<Result<[Option<Saved>; LINFORMER_K.len()], String>> {
     // What does not matter to the answer does not ask again.
     let sizes = Sizes { length: n, batch: sizes.batch, heads: sizes.heads, d_model: sizes.d_model, ..Sizes::default() };
     let question = Question::Savings { sizes };

@@ -4,12 +4,14 @@ use super::section;
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::views::chart::{Axis, Chart, Dot, Trace};
 use crate::app::views::{caption, contender, format, method_name};
+use crate::crossover::Crossover;
 use crate::gpu::run::Clock;
-use crate::lab::speed::{Crossover, Speed};
+use crate::lab::turns::Timed;
 use crate::settings::{MAX_N, Method};
 use crate::tables::Sizes;
 use crate::text::{Text, fill};
 use egui::{Color32, RichText, Ui};
+use std::rc::Rc;
 
 const FIRST: u32 = 128;
 /// A length is measured unasked when none of the methods took longer than this at half of it.
@@ -22,9 +24,12 @@ pub struct State {
     asked: Option<(Sizes, u32)>,
 }
 
+/// The methods at one length.
+type Point = (u32, Rc<[(Method, Timed)]>);
+
 /// What was measured, and what comes next.
 struct Known {
-    points: Vec<(u32, Speed)>,
+    points: Vec<Point>,
     next: Next,
 }
 
@@ -68,10 +73,10 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, sizes: &Sizes, state: &mut State, co
 }
 
 fn measure(scene: &Scene<'_>, sizes: &Sizes, asked: u32, commands: &mut Vec<Command>) -> Known {
-    let mut points: Vec<(u32, Speed)> = Vec::new();
+    let mut points: Vec<Point> = Vec::new();
     let mut n = FIRST;
     while n <= MAX_N {
-        let quick = |(_, speed): &(u32, Speed)| all(speed).into_iter().all(|(_, ms)| ms <= QUICK_MS);
+        let quick = |(_, speed): &Point| speed.iter().all(|(_, timed)| timed.ms <= QUICK_MS);
         if n > asked && !points.last().is_none_or(quick) {
             return Known { points, next: Next::Waits(n) };
         }
@@ -87,22 +92,18 @@ fn measure(scene: &Scene<'_>, sizes: &Sizes, asked: u32, commands: &mut Vec<Comm
     Known { points, next: Next::Nothing }
 }
 
-fn all(speed: &Speed) -> [(Method, f64); 3] {
-    [(Method::Full, speed.full.ms), (Method::Lsh, speed.lsh.ms), (Method::Linformer, speed.linformer.ms)]
+fn ms(speed: &[(Method, Timed)], method: Method) -> f64 {
+    speed.iter().find(|(other, _)| *other == method).map_or(0.0, |(_, timed)| timed.ms)
 }
 
-fn ms(speed: &Speed, method: Method) -> f64 {
-    all(speed).into_iter().find(|(other, _)| *other == method).map_or(0.0, |(_, ms)| ms)
+/// Where the lines of the chart cross.
+fn found(points: &[Point], method: Method) -> Option<Crossover> {
+    Crossover::of(points.iter().map(|(n, speed)| (*n, ms(speed, method) / ms(speed, Method::Full))))
 }
 
-fn found(points: &[(u32, Speed)], method: Method) -> Crossover {
-    let pairs: Vec<(u32, f64, f64)> = points.iter().map(|(n, speed)| (*n, ms(speed, method), speed.full.ms)).collect();
-    Crossover::of(&pairs)
-}
-
-fn chart(ui: &mut Ui, points: &[(u32, Speed)]) {
+fn chart(ui: &mut Ui, points: &[Point]) {
     let times: Vec<f64> =
-        points.iter().flat_map(|(_, speed)| all(speed)).map(|(_, ms)| ms).filter(|ms| *ms > 0.0).collect();
+        points.iter().flat_map(|(_, speed)| speed.iter()).map(|(_, timed)| timed.ms).filter(|ms| *ms > 0.0).collect();
     let low = times.iter().copied().fold(1.0, f64::min).log10().floor() as i32;
     let high = times.iter().copied().fold(1.0, f64::max).log10().ceil() as i32;
     let decades: Vec<f64> = (low..=high.max(low + 1)).map(|power| 10f64.powi(power)).collect();
@@ -117,7 +118,7 @@ fn chart(ui: &mut Ui, points: &[(u32, Speed)]) {
         })
         .into();
     for method in [Method::Lsh, Method::Linformer] {
-        if let Crossover::Between(_, _, at) = found(points, method) {
+        if let Some(Crossover::Between { at, .. }) = found(points, method) {
             let ends = [decades[0], decades[decades.len() - 1]].map(|ms| [at, ms]);
             let name = fill(Text::TablesCrossover, &[method_name(method)]);
             let colour: Color32 = contender::colour(method).gamma_multiply(0.8);
@@ -134,23 +135,23 @@ fn chart(ui: &mut Ui, points: &[(u32, Speed)]) {
     Chart { id: "speed", x, y, height: HEIGHT }.show(ui, &traces);
 }
 
-/// Where the lines cross, in words.
-fn crossover(points: &[(u32, Speed)], method: Method) -> Option<String> {
+/// The same in words.
+fn crossover(points: &[Point], method: Method) -> Option<String> {
     let [first, last] = [points.first()?, points.last()?].map(|(n, _)| format::count(u64::from(*n)));
     let name = method_name(method);
-    Some(match found(points, method) {
+    Some(match found(points, method)? {
         Crossover::Always => fill(Text::TablesFasterAlways, &[name, &first, &last]),
-        Crossover::NotYet => fill(Text::TablesFasterNever, &[name, &last]),
-        Crossover::Between(below, from, at) => {
-            let numbers = [f64::from(below), at, f64::from(from)].map(|n| format::count(n.round() as u64));
-            fill(Text::TablesFasterFrom, &[name, &numbers[1], &numbers[0], &numbers[2]])
+        Crossover::Never => fill(Text::TablesFasterNever, &[name, &last]),
+        Crossover::Between { behind, ahead, at } => {
+            let numbers = [at.round() as u64, u64::from(behind), u64::from(ahead)].map(format::count);
+            fill(Text::TablesFasterFrom, &[name, &numbers[0], &numbers[1], &numbers[2]])
         }
     })
 }
 
-fn words(ui: &mut Ui, scene: &Scene<'_>, sizes: &Sizes, points: &[(u32, Speed)]) {
-    let timed = |(_, speed): &(u32, Speed)| [speed.full, speed.lsh, speed.linformer].map(|timed| timed.clock);
-    let timestamps = points.iter().flat_map(timed).all(|clock| clock == Clock::Timestamps);
+fn words(ui: &mut Ui, scene: &Scene<'_>, sizes: &Sizes, points: &[Point]) {
+    let mut timed = points.iter().flat_map(|(_, speed)| speed.iter());
+    let timestamps = timed.all(|(_, timed)| timed.clock == Clock::Timestamps);
     let clock = if timestamps { Text::ClockTimestamps } else { Text::TablesClock };
     let numbers =
         [sizes.batch, sizes.heads, sizes.d(), sizes.rounds, sizes.chunk, sizes.k].map(|size| size.to_string());
