@@ -1074,6 +1074,8 @@ texts! {
     LayersHeld => "{0}: {1} now; the frame's height is {2}",
     LayersMoment => "Reversible, {0}: {1} by the ledger of allocations",
     LayersForward => "forward, layer {0}",
+    LayersForwardPhase => "forward, first to last layer",
+    LayersBackwardPhase => "backward, last to first layer",
     LayersLossMoment => "loss",
     LayersBackward => "backward, layer {0}",
     LayersBuffers => "buffers of this moment",

@@ -4,7 +4,10 @@ use crate::app::views::layout::legend;
 use crate::lab::stack::{Moment, Passage, Phase, Share};
 use crate::plan::bytes_in_words;
 use crate::text::{Text, fill};
-use egui::{CollapsingHeader, Color32, Rect, Role, Sense, Slider, Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2};
+use egui::{
+    Align2, CollapsingHeader, Color32, Rect, Role, Sense, Slider, Stroke, StrokeKind, TextStyle, Ui, WidgetInfo, pos2,
+    vec2,
+};
 use std::time::Duration;
 
 const HEIGHT: f32 = 130.0;
@@ -72,6 +75,7 @@ pub fn show(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>, state: 
         ui.label(fill(Text::LayersHeld, &[name.get(), &bytes_in_words(held), &bytes_in_words(top)]));
         bars(ui, name, passage, top, state);
     }
+    phases(ui, &reversible.moments);
     if let Some(moment) = reversible.moments.get(state.at) {
         ui.label(fill(Text::LayersMoment, &[&named(moment), &bytes_in_words(moment.ledger)]));
         buffers(ui, moment);
@@ -128,6 +132,31 @@ fn bars(ui: &mut Ui, name: Text, passage: &Passage, top: u64, state: &mut State)
     let hovered = response.hover_pos().and_then(|pointer| passage.moments.get(under(pointer.x)));
     let hint = hovered.map_or_else(|| Text::LayersTimelineHelp.get().to_owned(), told);
     response.on_hover_text(hint);
+}
+
+/// Under the columns: which of them belong to which phase.
+fn phases(ui: &mut Ui, moments: &[Moment]) {
+    let font = TextStyle::Small.resolve(ui.style());
+    let (rect, _) =
+        ui.allocate_exact_size(vec2(ui.available_width(), ui.text_style_height(&TextStyle::Small)), Sense::hover());
+    let width = rect.width() / moments.len().max(1) as f32;
+    let mut start = 0;
+    for phase in moments.chunk_by(|a, b| a.phase == b.phase) {
+        let text = match phase[0].phase {
+            Phase::Forward => Text::LayersForwardPhase,
+            Phase::Loss => Text::LayersLossMoment,
+            Phase::Backward => Text::LayersBackwardPhase,
+        };
+        let middle = rect.left() + width * (start as f32 + phase.len() as f32 / 2.0);
+        ui.painter().text(
+            pos2(middle, rect.top()),
+            Align2::CENTER_TOP,
+            text.get(),
+            font.clone(),
+            ui.visuals().text_color(),
+        );
+        start += phase.len();
+    }
 }
 
 /// A moment in words.
