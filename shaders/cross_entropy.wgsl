@@ -5,8 +5,6 @@
 @group(0) @binding(2) var<storage, read> targets: array<u32>;        // [row_start + rows]
 @group(0) @binding(3) var<storage, read_write> loss: array<f32>;     // [row_start + rows]
 
-var<workgroup> partial: array<f32, ROW_WORKGROUP>;
-
 @compute @workgroup_size(ROW_WORKGROUP)
 fn section(@builtin(workgroup_id) group: vec3u,
            @builtin(local_invocation_index) lane: u32) {
@@ -14,25 +12,13 @@ fn section(@builtin(workgroup_id) group: vec3u,
   let start = row * p.row;
   var top = EMPTY;
   for (var j = lane; j < p.vocabulary; j += ROW_WORKGROUP) { top = max(top, logits[start + j]); }
-  partial[lane] = top;
-  workgroupBarrier();
-  for (var half = ROW_WORKGROUP / 2u; half > 0u; half /= 2u) {
-    if (lane < half) { partial[lane] = max(partial[lane], partial[lane + half]); }
-    workgroupBarrier();
-  }
-  top = partial[0];
-  workgroupBarrier();
+  top = row_max(lane, top);
   var total = 0.0;
   for (var j = lane; j < p.vocabulary; j += ROW_WORKGROUP) { total += exp(logits[start + j] - top); }
-  partial[lane] = total;
   let meant = targets[p.row_start + row];
   let score = logits[start + meant];
-  workgroupBarrier();
-  for (var half = ROW_WORKGROUP / 2u; half > 0u; half /= 2u) {
-    if (lane < half) { partial[lane] += partial[lane + half]; }
-    workgroupBarrier();
-  }
-  total = partial[0];
+  // No lane goes on to overwrite the logits before all have read them.
+  total = row_sum(lane, total);
   for (var j = lane; j < p.row; j += ROW_WORKGROUP) {
     var slope = 0.0;
     // What pads a row stays 0.

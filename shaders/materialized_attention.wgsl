@@ -50,8 +50,6 @@ fn scores(@builtin(workgroup_id) group: vec3u,
 @group(0) @binding(1) var<storage, read_write> block: array<f32>;          // [rows, n_kv]      softmax
 @group(0) @binding(2) var<storage, read_write> lse: array<f32>;            // [row_start + rows] softmax
 
-var<workgroup> partial: array<f32, ROW_WORKGROUP>;
-
 @compute @workgroup_size(ROW_WORKGROUP)
 fn softmax(@builtin(workgroup_id) group: vec3u,
            @builtin(local_invocation_index) lane: u32) {
@@ -59,14 +57,7 @@ fn softmax(@builtin(workgroup_id) group: vec3u,
   let start = row * p.n_kv;
   var top = EMPTY;
   for (var j = lane; j < p.n_kv; j += ROW_WORKGROUP) { top = max(top, block[start + j]); }
-  partial[lane] = top;
-  workgroupBarrier();
-  for (var half = ROW_WORKGROUP / 2u; half > 0u; half /= 2u) {
-    if (lane < half) { partial[lane] = max(partial[lane], partial[lane + half]); }
-    workgroupBarrier();
-  }
-  top = partial[0];
-  workgroupBarrier();
+  top = row_max(lane, top);
   var total = 0.0;
   for (var j = lane; j < p.n_kv; j += ROW_WORKGROUP) {
     let score = block[start + j];
@@ -74,13 +65,7 @@ fn softmax(@builtin(workgroup_id) group: vec3u,
     block[start + j] = weight;
     total += weight;
   }
-  partial[lane] = total;
-  workgroupBarrier();
-  for (var half = ROW_WORKGROUP / 2u; half > 0u; half /= 2u) {
-    if (lane < half) { partial[lane] += partial[lane + half]; }
-    workgroupBarrier();
-  }
-  total = partial[0];
+  total = row_sum(lane, total);
   let factor = select(0.0, 1.0 / total, total > 0.0);
   for (var j = lane; j < p.n_kv; j += ROW_WORKGROUP) { block[start + j] *= factor; }
   if (lane == 0u) { lse[p.row_start + row] = select(EMPTY, top + log(total), total > 0.0); }

@@ -5,18 +5,6 @@
 @group(0) @binding(2) var<storage, read> wanted: array<f32>;               // [rows, target_row]  residual
 @group(0) @binding(3) var<storage, read_write> row_loss: array<f32>;       // [rows]              residual
 
-var<workgroup> partial: array<f32, ROW_WORKGROUP>;
-
-// The sum over all lanes, in partial[0].
-fn add_up(lane: u32, sum: f32) {
-  partial[lane] = sum;
-  workgroupBarrier();
-  for (var half = ROW_WORKGROUP / 2u; half > 0u; half /= 2u) {
-    if (lane < half) { partial[lane] += partial[lane + half]; }
-    workgroupBarrier();
-  }
-}
-
 @compute @workgroup_size(ROW_WORKGROUP)
 fn residual(@builtin(workgroup_id) group: vec3u,
             @builtin(local_invocation_index) lane: u32) {
@@ -28,8 +16,8 @@ fn residual(@builtin(workgroup_id) group: vec3u,
     sum += apart * apart;
     value[at] = p.weight * apart;
   }
-  add_up(lane, sum);
-  if (lane == 0u) { row_loss[row] = partial[0]; }
+  sum = row_sum(lane, sum);
+  if (lane == 0u) { row_loss[row] = sum; }
 }
 
 @group(0) @binding(1) var<storage, read> rows_lost: array<f32>;            // [rows]              total
@@ -40,7 +28,7 @@ fn total(@builtin(workgroup_id) group: vec3u,
          @builtin(local_invocation_index) lane: u32) {
   var sum = 0.0;
   for (var row = lane; row < p.rows; row += ROW_WORKGROUP) { sum += rows_lost[row]; }
-  add_up(lane, sum);
+  sum = row_sum(lane, sum);
   // Half the weight is one over the squared length of the target.
-  if (lane == 0u && group_index(group) == 0u) { loss[p.step] = 0.5 * p.weight * partial[0]; }
+  if (lane == 0u && group_index(group) == 0u) { loss[p.step] = 0.5 * p.weight * sum; }
 }

@@ -4,8 +4,6 @@
 @group(0) @binding(1) var<storage, read> weights: array<f32>;              // [rows, columns]       P
 @group(0) @binding(2) var<storage, read_write> gradient: array<f32>;       // [rows, gradient_row]  dP, then dS
 
-var<workgroup> partial: array<f32, ROW_WORKGROUP>;
-
 @compute @workgroup_size(ROW_WORKGROUP)
 fn softmax_backward(@builtin(workgroup_id) group: vec3u,
                     @builtin(local_invocation_index) lane: u32) {
@@ -16,13 +14,7 @@ fn softmax_backward(@builtin(workgroup_id) group: vec3u,
   for (var c = lane; c < p.columns; c += ROW_WORKGROUP) {
     sum += weights[from_weights + c] * gradient[from_gradient + c];
   }
-  partial[lane] = sum;
-  workgroupBarrier();
-  for (var half = ROW_WORKGROUP / 2u; half > 0u; half /= 2u) {
-    if (lane < half) { partial[lane] += partial[lane + half]; }
-    workgroupBarrier();
-  }
-  let mean = partial[0];
+  let mean = row_sum(lane, sum);
   for (var c = lane; c < p.columns; c += ROW_WORKGROUP) {
     let at = from_gradient + c;
     gradient[at] = p.scale * weights[from_weights + c] * (gradient[at] - mean);

@@ -2,7 +2,7 @@
 //! gradient by the logits in their place. By sections the logits of all rows never stand in memory
 //! together (Reformer section 3, "Chunking").
 
-use super::{Access, Data, Kernel, Widths, params, read_params};
+use super::{Access, Data, Kernel, ROW_REDUCTION, Widths, params, read_params};
 
 params! {
     /// `groups = rows`, one workgroup a row.
@@ -23,7 +23,7 @@ pub static SECTION: Kernel = Kernel {
     entry: "section",
     source: include_str!("../../shaders/cross_entropy.wgsl"),
     params: &[Params::WGSL],
-    include: "",
+    include: ROW_REDUCTION,
     bindings: &[Access::ReadWrite, Access::Read, Access::ReadWrite],
     twin,
 };

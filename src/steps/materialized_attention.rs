@@ -4,7 +4,7 @@
 
 use super::chunked_attention::score;
 use super::full_attention::allowed;
-use super::{Access, Data, EMPTY, Kernel, ROW_WORKGROUP, Widths, params, read_params};
+use super::{Access, Data, EMPTY, Kernel, ROW_REDUCTION, ROW_WORKGROUP, Widths, params, read_params};
 
 params! {
     /// Row `r` of the block belongs to query
@@ -55,7 +55,7 @@ const fn kernel(entry: &'static str, bindings: &'static [Access], twin: fn(&[u8]
         entry,
         source: include_str!("../../shaders/materialized_attention.wgsl"),
         params: &[Params::WGSL],
-        include: "",
+        include: ROW_REDUCTION,
         bindings,
         twin,
     }

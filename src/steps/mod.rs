@@ -51,6 +51,9 @@ pub const EMPTY: f32 = f32::MIN;
 /// An index that stands for "no key".
 pub const NO_KEY: u32 = u32::MAX;
 
+/// Sums and maxima over a workgroup of [`ROW_WORKGROUP`] threads.
+const ROW_REDUCTION: &str = include_str!("../../shaders/row_reduction.wgsl");
+
 /// Widths of the rows in vectors of four floats; they become constants of the shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Widths {

@@ -1,7 +1,7 @@
 //! What a fit is wrong by: the loss `|value - target|^2 / |target|^2` and its gradient
 //! `2 (value - target) / |target|^2`, in place.
 
-use super::{Access, Data, Kernel, Widths, params, read_params};
+use super::{Access, Data, Kernel, ROW_REDUCTION, Widths, params, read_params};
 
 params! {
     /// Groups: `residual` `rows`, `total` 1.
@@ -30,7 +30,7 @@ const fn kernel(entry: &'static str, bindings: &'static [Access], twin: fn(&[u8]
         entry,
         source: include_str!("../../shaders/residual.wgsl"),
         params: &[Params::WGSL],
-        include: "",
+        include: ROW_REDUCTION,
         bindings,
         twin,
     }

@@ -1,7 +1,7 @@
 //! The gradient of a softmax over rows, for `P = softmax(scale q k^T)`:
 //! `d(q k^T) = scale P (dP - sum_j P dP)`, with every row's sum over its own columns.
 
-use super::{Access, Data, Kernel, Widths, params, read_params};
+use super::{Access, Data, Kernel, ROW_REDUCTION, Widths, params, read_params};
 
 params! {
     /// `groups = rows`.
@@ -21,7 +21,7 @@ pub static BACKWARD: Kernel = Kernel {
     entry: "softmax_backward",
     source: include_str!("../../shaders/softmax_backward.wgsl"),
     params: &[Params::WGSL],
-    include: "",
+    include: ROW_REDUCTION,
     bindings: &[Access::Read, Access::ReadWrite],
     twin,
 };
