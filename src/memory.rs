@@ -17,7 +17,7 @@ pub const METHODS: [Method; 5] =
 pub const MIN_N: u32 = 64;
 
 /// No device: what a method would hold if anything could be held.
-const UNLIMITED: Limits = Limits { binding: u64::MAX, buffer: u64::MAX };
+pub(crate) const UNLIMITED: Limits = Limits { binding: u64::MAX, buffer: u64::MAX };
 
 const FLOAT: u64 = 4;
 

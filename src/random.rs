@@ -17,6 +17,7 @@ pub enum Stream {
     BaselineKeys = 21,
     RangeFinder = 22,
     Weights = 30,
+    Targets = 31,
 }
 
 /// 64 uniform bits for a counter (splitmix64's finaliser over a mixed key).

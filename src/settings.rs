@@ -157,6 +157,10 @@ pub struct Settings {
     pub d_ff: Option<u32>,
     /// Parts of the sequence that a feed-forward layer walks one after the other.
     pub ff_chunks: u32,
+    /// Words that the loss of the stack tells apart, and parts of the sequence whose log-probabilities it
+    /// holds one after the other.
+    pub vocabulary: u32,
+    pub loss_chunks: u32,
     /// The backward pass hashes again instead of keeping bucket ids.
     pub rehash: bool,
     /// Layers' parameters stay in host memory until they are needed.
@@ -197,6 +201,8 @@ impl Default for Settings {
             attention: LayerAttention::Lsh,
             d_ff: None,
             ff_chunks: 4,
+            vocabulary: 1024,
+            loss_chunks: 4,
             rehash: false,
             swap: false,
             patch: 4,

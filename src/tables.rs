@@ -1,10 +1,12 @@
 //! The tables of both papers, with their formulas evaluated and their printed values, and what the plans of
 //! this program allocate at the same sizes. Nothing here runs.
 
-use crate::memory;
+use crate::lab::stack::{self, planned_bytes};
+use crate::memory::{self, UNLIMITED};
 use crate::methods::full::{Full, Way};
 use crate::methods::lsh::Lsh;
 use crate::methods::measure::Measured;
+use crate::methods::stack::{self as layers, Branches, Layer, Loss};
 use crate::problem::Dims;
 use crate::semantics::{Semantics, Wrap};
 use crate::settings::{BucketRule, PLAIN_HASH_BUCKETS, factorise};
@@ -168,6 +170,34 @@ pub fn reformer_3(sizes: &Sizes) -> [Row<Model>; 5] {
     ]
 }
 
+/// Parts in which a model with chunks walks its feed-forward layers here.
+pub const FEED_FORWARD_CHUNKS: u32 = 16;
+
+/// Bytes of activations that a step of training holds at most, by this program's plans for layers of a row:
+/// forward and backward, parameters and their gradients left out, as many sequences as the batch has. Full
+/// attention is the one with an online softmax, which holds no matrix.
+pub fn planned_model(sizes: &Sizes, name: Model) -> u64 {
+    let one = Sizes { batch: 1, ..*sizes };
+    let (lsh, stored, chunks) = match name {
+        Model::Transformer => (false, true, 1),
+        Model::ReversibleTransformer => (false, false, 1),
+        Model::ChunkedReversibleTransformer => (false, false, FEED_FORWARD_CHUNKS),
+        Model::LshTransformer => (true, true, 1),
+        Model::Reformer => (true, false, FEED_FORWARD_CHUNKS),
+    };
+    let attention = match lsh {
+        true => layers::Attention::Lsh(one.lsh(Wrap::None)),
+        false => layers::Attention::Full(Semantics::PAPER),
+    };
+    let dims = one.dims();
+    let branches = Branches::Reformer { dims, attention, d_ff: sizes.d_ff, chunks };
+    let layer = Layer { n: dims.n_q, width: dims.heads * dims.d, branches };
+    let way = stack::Way { stored, ..stack::Way::default() };
+    let bytes = planned_bytes(&layer, u64::from(sizes.layers), Loss::Squares(1.0), way, UNLIMITED);
+    // Without limits nothing is refused.
+    bytes.map_or(u64::MAX, |bytes| bytes * u64::from(sizes.batch))
+}
+
 /// The k of Linformer's table 3.
 pub const LINFORMER_K: [u32; 5] = [128, 256, 512, 1024, 2048];
 
@@ -242,6 +272,28 @@ mod tests {
         let held = planned(&sizes, Attention::ScaledDotProduct);
         assert!(held > matrix && held < matrix + matrix / 2, "{held}");
         assert!(planned(&sizes, Attention::Lsh) < matrix / 2);
+    }
+
+    /// What depth and chunks change, row by row.
+    #[test]
+    fn plans_grow_with_depth_where_activations_are_stored() {
+        let at = |layers, name| planned_model(&Sizes { layers, ..sizes() }, name);
+        for (name, stored) in [
+            (Model::Transformer, true),
+            (Model::ReversibleTransformer, false),
+            (Model::ChunkedReversibleTransformer, false),
+            (Model::LshTransformer, true),
+            (Model::Reformer, false),
+        ] {
+            let growth = at(12, name) as f64 / at(2, name) as f64;
+            assert!(if stored { growth > 3.0 } else { growth < 1.1 }, "{name:?}: {growth}");
+        }
+        let chunked = at(3, Model::ChunkedReversibleTransformer);
+        // Both the hidden numbers and the gradients by them stand there for one chunk of 16.
+        let hidden = 2 * 1024 * 1024 * 4;
+        assert!(at(3, Model::ReversibleTransformer) - chunked > 2 * hidden / 2, "{chunked}");
+        let once = planned_model(&Sizes { batch: 1, ..sizes() }, Model::Reformer);
+        assert_eq!(at(3, Model::Reformer), 2 * once);
     }
 
     #[test]

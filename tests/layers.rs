@@ -5,10 +5,10 @@ use attention_lab::gpu::run::Progress;
 use attention_lab::gpu::{Gpu, block_on};
 use attention_lab::inputs;
 use attention_lab::interpreter::Workspace;
-use attention_lab::lab::stack::{Moment, Passage, Phase, Share, Stack, Walk, Way};
+use attention_lab::lab::stack::{Moment, Passage, Phase, Share, Stack, Walk, Way, planned_bytes};
 use attention_lab::methods::lsh::Lsh;
 use attention_lab::methods::stack::{
-    Attention, BUCKETS, Branches, GRADIENT, GRADIENTS, Layer, STREAM, STREAMS, loss_gradient,
+    Attention, BUCKETS, Branches, GRADIENT, GRADIENTS, LOSSES, Layer, Loss, STREAM, STREAMS, TARGETS,
 };
 use attention_lab::plan::{Limits, Plan, Step};
 use attention_lab::problem::{Dims, Named, Problem, Projections, Rotations};
@@ -39,7 +39,8 @@ fn problem(layer: &Layer) -> Problem {
         (0..len).map(|i| level + scale * normal(11, Stream::Noise, tag << 32 | i as u64)).collect()
     };
     let mut named = Named::new();
-    for (tag, parameter) in (0..).zip(layer.parameters()) {
+    let loss = Loss::Vocabulary { vocabulary: VOCABULARY, sections: 1 };
+    for (tag, parameter) in (0..).zip(layer.parameters().into_iter().chain(loss.parameters(layer.width, 2))) {
         let level = if parameter.name.ends_with("gain") { 1.0 } else { 0.0 };
         let scale = 0.7 / (parameter.inputs.max(4) as f32).sqrt();
         named.insert(parameter.name, noise(tag, parameter.len(), scale, level));
@@ -67,6 +68,7 @@ struct Twin<'a> {
     layer: &'a Layer,
     problem: &'a Problem,
     stored: bool,
+    loss: Loss,
 }
 
 impl Twin<'_> {
@@ -76,7 +78,7 @@ impl Twin<'_> {
 
     /// The forward pass with frozen buckets.
     fn forward(&self, buckets: &[Data], nudge: Nudge<'_>) -> Workspace {
-        let plan = if self.stored { self.layer.residual_forward(LIMITS) } else { self.layer.forward(LIMITS) };
+        let plan = if self.stored { self.layer.residual_forward(LIMITS) } else { self.layer.forward(false, LIMITS) };
         let mut plan = plan.expect("a plan");
         let mut workspace = Workspace::default();
         workspace.prepare(&plan, self.problem);
@@ -86,8 +88,10 @@ impl Twin<'_> {
         for (head, ids) in (0..).zip(buckets) {
             workspace.write_u32(BUCKETS, head, ids.u());
         }
-        if let Some((name, range, at, by)) = nudge {
-            let mut values = workspace.read(name, range).expect(name);
+        // The matrix of the loss is not the layer's.
+        if let Some((name, range, at, by)) = nudge
+            && let Some(mut values) = workspace.read(name, range)
+        {
             values.f_mut()[at] += by;
             workspace.write(name, range, values.f());
         }
@@ -95,10 +99,27 @@ impl Twin<'_> {
         workspace
     }
 
-    /// Half the sum of squares of the outputs.
-    fn loss(&self, workspace: &Workspace) -> f64 {
-        let all = self.streams().iter().map(|name| workspace.read(name, 0).expect("a stream"));
-        all.map(|values| values.f().iter().map(|y| y * y).sum::<f64>()).sum::<f64>() / 2.0
+    /// By its definition: half the sum of squares of the outputs, or the mean of the targets' surprise.
+    fn loss(&self, workspace: &Workspace, nudge: Nudge<'_>) -> f64 {
+        let (n, width) = (self.layer.n as usize, self.layer.width);
+        let outputs = self.streams().iter().map(|name| workspace.read(name, 0).expect("a stream"));
+        let outputs: Vec<Vec<f64>> = outputs.map(|values| unpadded(values.f(), width)).collect();
+        let Loss::Vocabulary { vocabulary, .. } = self.loss else {
+            return outputs.iter().flatten().map(|y| y * y).sum::<f64>() / 2.0;
+        };
+        let (words, row) = (vocabulary as usize, vocabulary.next_multiple_of(4) as usize);
+        let mut matrix: Vec<f64> = self.problem.named[MATRIX].iter().map(|x| f64::from(*x)).collect();
+        if let Some((MATRIX, range, at, by)) = nudge {
+            matrix[(range * width) as usize * words + at / row * words + at % row] += by;
+        }
+        let token = |i: usize| {
+            let side_by_side = outputs.iter().flat_map(|stream| &stream[i * width as usize..][..width as usize]);
+            let side_by_side: Vec<f64> = side_by_side.copied().collect();
+            let logit = |word: usize| side_by_side.iter().zip(0..).map(|(y, c)| y * matrix[c * words + word]).sum();
+            let logits: Vec<f64> = (0..words).map(logit).collect();
+            logits.iter().map(|logit| logit.exp()).sum::<f64>().ln() - logits[target(i, words) as usize]
+        };
+        (0..n).map(token).sum::<f64>() / n as f64
     }
 
     fn check(&self) {
@@ -109,7 +130,16 @@ impl Twin<'_> {
         let outputs = workspace.read(self.streams()[0], 0).expect("outputs");
         let pairs: Vec<_> =
             if self.stored { vec![(STREAM, GRADIENT)] } else { STREAMS.into_iter().zip(GRADIENTS).collect() };
-        workspace.run(&loss_gradient(layer, 1.0, &pairs, LIMITS).expect("a plan"), self.problem);
+        let plan = layer.loss(self.loss, &pairs, LIMITS).expect("a plan");
+        workspace.prepare(&plan, self.problem);
+        let targets: Vec<u32> = (0..layer.n as usize).map(|i| target(i, VOCABULARY as usize)).collect();
+        workspace.write_u32(TARGETS, 0, &targets);
+        workspace.run(&plan, self.problem);
+        if self.loss.has_words() {
+            let losses = workspace.read(LOSSES, 0).expect("losses");
+            let mean = losses.f().iter().sum::<f64>() / f64::from(layer.n);
+            assert!((mean - self.loss(&workspace, None)).abs() < 1e-12, "{mean}");
+        }
         let back = if self.stored { layer.residual_backward(LIMITS) } else { layer.backward(false, LIMITS) };
         workspace.run(&back.expect("a plan"), self.problem);
         if !self.stored {
@@ -122,7 +152,8 @@ impl Twin<'_> {
         }
         let mut checked: Vec<(&str, &str, u32, u32, u32)> =
             pairs.iter().map(|(stream, gradient)| (*stream, *gradient, 1, layer.n, layer.width)).collect();
-        checked.extend(layer.parameters().iter().map(|p| (p.name, p.gradient, p.ranges, p.rows, p.width)));
+        let parameters = layer.parameters().into_iter().chain(self.loss.parameters(layer.width, pairs.len()));
+        checked.extend(parameters.map(|p| (p.name, p.gradient, p.ranges, p.rows, p.width)));
         for (tag, (name, gradient, ranges, rows, width)) in (0u64..).zip(checked) {
             let row = width.next_multiple_of(4);
             for range in 0..ranges {
@@ -133,8 +164,10 @@ impl Twin<'_> {
                     let word = attention_lab::random::below(5, Stream::Noise, tag << 8 | pick, rows * width);
                     let at = (word / width * row + word % width) as usize;
                     let step = 1e-5;
-                    let [more, less] =
-                        [step, -step].map(|by| self.loss(&self.forward(&buckets, Some((name, range, at, by)))));
+                    let [more, less] = [step, -step].map(|by| {
+                        let nudge = Some((name, range, at, by));
+                        self.loss(&self.forward(&buckets, nudge), nudge)
+                    });
                     let slope = (more - less) / (2.0 * step);
                     let off = (slope - held.f()[at]).abs();
                     assert!(off < 1e-6 * (size + slope.abs()), "{name} {range} {at}: {slope}, {}", held.f()[at]);
@@ -144,15 +177,38 @@ impl Twin<'_> {
     }
 }
 
+const VOCABULARY: u32 = 7;
+const MATRIX: &str = "W vocabulary";
+
+/// The word that a token should give.
+fn target(token: usize, words: usize) -> u32 {
+    (token * 5 % words) as u32
+}
+
 fn unpadded(rows: &[f64], width: u32) -> Vec<f64> {
     rows.chunks(width.next_multiple_of(4) as usize).flat_map(|row| row[..width as usize].to_vec()).collect()
 }
 
 fn gradients_are_slopes(layer: &Layer) {
+    gradients_are_slopes_of(layer, SQUARES);
+}
+
+const SQUARES: Loss = Loss::Squares(1.0);
+
+fn gradients_are_slopes_of(layer: &Layer, loss: Loss) {
     let problem = problem(layer);
-    Twin { layer, problem: &problem, stored: false }.check();
+    Twin { layer, problem: &problem, stored: false, loss }.check();
     if layer.branches != Branches::Linear {
-        Twin { layer, problem: &problem, stored: true }.check();
+        Twin { layer, problem: &problem, stored: true, loss }.check();
+    }
+}
+
+/// Sections that end within the sequence, and one that is longer than it.
+#[test]
+fn gradients_of_a_vocabulary_are_slopes() {
+    for (n, sections) in [(70, 2), (9, 1)] {
+        let layer = reformer(n, 2, 3, lsh(2, 4, 5, Semantics::PAPER), 7, 1);
+        gradients_are_slopes_of(&layer, Loss::Vocabulary { vocabulary: VOCABULARY, sections });
     }
 }
 
@@ -179,7 +235,7 @@ fn gradients_with_lsh_attention_are_slopes() {
 fn the_inverse_turns_a_layer_back() {
     let layer = reformer(21, 2, 3, lsh(2, 4, 5, Semantics::PAPER), 7, 3);
     let problem = problem(&layer);
-    let mut workspace = Twin { layer: &layer, problem: &problem, stored: false }.forward(&[], None);
+    let mut workspace = Twin { layer: &layer, problem: &problem, stored: false, loss: SQUARES }.forward(&[], None);
     workspace.run(&layer.inverse(LIMITS).expect("a plan"), &problem);
     for name in STREAMS {
         let rebuilt = unpadded(workspace.read(name, 0).expect(name).f(), layer.width);
@@ -232,17 +288,21 @@ fn the_ledger_is_the_timeline() {
     ] {
         let passage = run(&gpu, "layers=3&heads=2", way);
         nothing_outlives_its_layer(&passage).expect("a clean ledger");
-        assert_eq!(passage.moments.len(), 6);
+        assert_eq!(passage.moments.len(), 7);
         assert_eq!(gpu.ledger.bytes(), before, "everything is given back");
         // Ids are kept layer by layer on the way there, and given back on the way back.
         let share = if way.stored { Share::Stored } else { Share::Kept };
         let held: Vec<u64> = passage.moments.iter().map(|moment| moment.of(share)).collect();
         let one = held[1];
-        let kept = if way.rehash { [0; 6] } else { [0, one, 2 * one, 2 * one, one, 0] };
+        let kept = if way.rehash { [0; 7] } else { [0, one, 2 * one, 3 * one, 2 * one, one, 0] };
         assert_eq!(held, kept, "{way:?}");
         assert_eq!(one == 0, way.rehash);
         let phases: Vec<_> = passage.moments.iter().map(|moment| (moment.phase, moment.layer)).collect();
-        assert_eq!(phases[2..4], [(Phase::Forward, 2), (Phase::Backward, 2)]);
+        assert_eq!(phases[2..5], [(Phase::Forward, 2), (Phase::Loss, 3), (Phase::Backward, 2)]);
+        let held = passage.moments.iter().map(|m| m.ledger - m.of(Share::Parameters) - m.of(Share::Gradients)).max();
+        let planned = stack(&settings("layers=3&heads=2"));
+        let planned = planned_bytes(&planned.layer, 3, planned.loss, way, gpu.limits).expect("it fits");
+        assert_eq!(Some(planned), held, "{way:?}: what plans say is what is held");
     }
 }
 
@@ -253,17 +313,18 @@ fn an_activation_that_outlives_its_layer_is_noticed() {
     let mut walk = block_on(&gpu, Walk::new(&gpu, &stack, Way::default())).expect("a walk");
     block_on(&gpu, walk.forward(&Progress::default())).expect("forward");
     let leaked = gpu.ledger.create(&gpu.device, "hidden", 1 << 16, wgpu::BufferUsages::STORAGE);
-    block_on(&gpu, walk.loss(1.0)).expect("loss");
+    block_on(&gpu, walk.loss(&Progress::default())).expect("loss");
     block_on(&gpu, walk.backward(&Progress::default())).expect("backward");
     let told = nothing_outlives_its_layer(&walk.passage).expect_err("a leak");
-    assert!(told.starts_with("Backward of layer 2"), "{told}");
+    assert!(told.starts_with("Loss of layer 3"), "{told}");
     drop(leaked);
 }
 
 #[test]
 fn reversible_memory_is_flat_and_inputs_are_rebuilt() {
     let gpu = open();
-    for query in ["n=256", "n=1024&rounds=8", "n=512&heads=4&rounds=1&attention=full"] {
+    // Many heads with few numbers each keep the most ids for the size of their streams.
+    for query in ["n=256", "n=1024&rounds=8", "n=512&heads=4&rounds=1&attention=full", "n=512&heads=8&d=8&rounds=8"] {
         let [few, many] = [2, 12].map(|layers| run(&gpu, &format!("{query}&layers={layers}"), Way::default()));
         let growth = many.activation_bytes() as f64 / few.activation_bytes() as f64;
         assert!(growth < 1.3, "{query}: {growth}");
@@ -309,16 +370,47 @@ fn chunks_of_the_feed_forward_layer_change_no_bit() {
     }
 }
 
+/// The sections of the loss change neither it nor the gradients, and hold less.
+#[test]
+fn sections_of_the_loss_change_what_is_held_alone() {
+    let gpu = open();
+    let walked = |sections: u32| {
+        let query = format!("n=300&layers=1&d=12&heads=3&vocabulary=1030&loss-chunks={sections}");
+        let stack = stack(&settings(&query));
+        let mut walk = block_on(&gpu, Walk::new(&gpu, &stack, Way::default())).expect("a walk");
+        block_on(&gpu, walk.forward(&Progress::default())).expect("forward");
+        block_on(&gpu, walk.loss(&Progress::default())).expect("loss");
+        let streams = GRADIENTS.map(|name| block_on(&gpu, walk.stream(name)).expect(name));
+        let matrix = block_on(&gpu, walk.gradient(1, MATRIX)).expect("a gradient");
+        (streams, walk.passage.mean_loss.expect("a loss"), matrix, walk.passage.loss_bytes())
+    };
+    let whole = walked(1);
+    assert_eq!(whole.2.len(), 2 * 36 * 1030);
+    let mut last = whole.3;
+    for sections in [2, 3, 4] {
+        let parts = walked(sections);
+        assert_eq!((&parts.0, parts.1), (&whole.0, whole.1), "{sections} sections");
+        // Sums over the tokens go on from section to section: in another order than all at once.
+        let largest = whole.2.iter().fold(0f32, |most, x| most.max(x.abs()));
+        let apart = parts.2.iter().zip(&whole.2).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
+        assert!(largest > 0.0 && apart <= largest * 300.0 * f32::EPSILON, "{sections} sections: {apart}");
+        assert!(parts.3 < last, "{sections} sections hold {}, fewer held {last}", parts.3);
+        last = parts.3;
+    }
+    // The logits of 300 tokens, or of 80: a section begins at an aligned row.
+    assert_eq!(whole.3 - last, (300u64 * 1032 * 4).next_multiple_of(256) - 80 * 1032 * 4);
+}
+
 /// Kept ids, ids hashed again, parameters in host memory: the gradients are those of kept ids unless a
 /// bucket flipped.
 #[test]
 fn swapped_and_rehashed_stacks_walk_the_same_way() {
     let gpu = open();
     let gradients = |way: Way| {
-        let stack = stack(&settings("layers=3"));
+        let stack = stack(&settings("layers=3&vocabulary=16"));
         let mut walk = block_on(&gpu, Walk::new(&gpu, &stack, way)).expect("a walk");
         block_on(&gpu, walk.forward(&Progress::default())).expect("forward");
-        block_on(&gpu, walk.loss(1.0)).expect("loss");
+        block_on(&gpu, walk.loss(&Progress::default())).expect("loss");
         block_on(&gpu, walk.backward(&Progress::default())).expect("backward");
         (GRADIENTS.map(|name| block_on(&gpu, walk.stream(name)).expect(name)), walk.passage)
     };

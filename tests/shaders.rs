@@ -160,6 +160,7 @@ fn parameters_lie_alike_in_rust_and_in_wgsl() {
         ("layer_norm", in_rust!(layer_norm::Params { first_group, rows, width, row, eps })),
         ("gelu", in_rust!(gelu::Params { first_group, count })),
         ("cross_entropy", in_rust!(cross_entropy::Params { first_group, rows, row_start, vocabulary, row })),
+        ("packed_ids", in_rust!(packed_ids::Params { first_group, count, bits, per_word })),
         ("scaled_copy", in_rust!(scaled_copy::Params { first_group, count, factor })),
         (
             "coverage",

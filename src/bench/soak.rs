@@ -44,7 +44,9 @@ pub struct Sample {
     pub answers: u64,
     pub cancels: u64,
     pub shortages: u64,
-    /// Resident bytes of the process, where the system tells them.
+    /// Bytes that are allocated on the heap by this program and its drivers, where the system tells them.
+    pub heap: Option<u64>,
+    /// Resident bytes of the process, where the system tells them: with what the heap keeps for later.
     pub resident: Option<u64>,
     /// Bytes in the ledger.
     pub ledger: u64,
@@ -87,7 +89,8 @@ pub fn trends(samples: &[Sample]) -> Vec<Trend> {
         let (first, last) = (of(&samples[..quarter])?, of(&samples[samples.len() - quarter..])?);
         Some(Trend { name, first, last })
     };
-    let quantities: [(&str, Reading); 4] = [
+    let quantities: [(&str, Reading); 5] = [
+        ("heap", |sample| sample.heap),
         ("resident", |sample| sample.resident),
         ("ledger", |sample| Some(sample.ledger)),
         ("allocated", |sample| sample.allocated),
@@ -357,6 +360,7 @@ impl Game {
         let _ = gpu.device.poll(wgpu::PollType::wait_indefinitely());
         let report = gpu.device.generate_allocator_report();
         Sample {
+            heap: heap(),
             resident: resident(),
             ledger: gpu.ledger.bytes(),
             allocated: report.as_ref().map(|report| report.total_allocated_bytes),
@@ -365,6 +369,20 @@ impl Game {
             ..self.count
         }
     }
+}
+
+/// Bytes in blocks that were allocated and not freed, of all arenas and of blocks of their own; `None` where
+/// the C library does not count them.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn heap() -> Option<u64> {
+    // SAFETY: it has no arguments, and takes the allocator's own locks.
+    let info = unsafe { libc::mallinfo2() };
+    Some((info.uordblks + info.hblkhd) as u64)
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn heap() -> Option<u64> {
+    None
 }
 
 /// Resident bytes of this process; `None` where the system has no `/proc/self/status`.
@@ -391,6 +409,18 @@ mod tests {
         assert_eq!(names(&samples(|i| Some(mib(100 + i)))), ["resident"], "a mebibyte a sample");
         assert!(names(&samples(|i| Some(mib(100 + i % 30)))).is_empty(), "up and down");
         assert!(names(&samples(|i| Some(mib(200 - i)))).is_empty(), "less and less");
+    }
+
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[test]
+    fn the_heap_is_what_is_allocated_and_not_freed() {
+        // Never touched, and far more than tests beside this one hold.
+        let before = heap().expect("counted");
+        let large = vec![0u8; 1 << 30];
+        let held = heap().expect("counted").abs_diff(before);
+        assert!((896 << 20..1152 << 20).contains(&held), "{held}");
+        drop(std::hint::black_box(large));
+        assert!(heap().expect("counted").abs_diff(before) < 128 << 20, "given back");
     }
 
     #[test]

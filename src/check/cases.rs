@@ -4,13 +4,14 @@ mod backward;
 mod dense;
 mod extreme;
 mod fit;
+mod layers;
 
 use crate::methods::full::{self, Full, Way};
 use crate::methods::linformer::Linformer;
 use crate::methods::lsh::{self, Lsh};
 use crate::methods::measure::{self, Measured, Sample, Weights, Window};
 use crate::plan::{Limits, Plan, Refusal, Step};
-use crate::problem::{Dims, Named, Problem, Projections, Rotations};
+use crate::problem::{Dims, Fill, Named, Problem, Projections, Rotations, Source};
 use crate::random::{Stream, below, normal, uniform};
 use crate::semantics::{KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 
@@ -52,8 +53,21 @@ impl Case {
             v: (0..v_heads * n_kv * d_v).map(|i| noise(2, i)).collect(),
             rotations: Rotations::Seeded(5),
             projections: self.projections.clone(),
-            named: Named::new(),
+            named: self.named(),
         }
+    }
+
+    /// Normal numbers in whatever else the plans start from.
+    fn named(&self) -> Named {
+        let buffers = self.plans.iter().flatten().flat_map(|plan| &plan.buffers);
+        let named = buffers.enumerate().filter_map(|(at, spec)| match spec.fill {
+            Some(Fill { source: Source::Named(name), rows, k, .. }) => {
+                let tensor = 16 + at as u64;
+                Some((name, (0..spec.ranges * rows * k).map(|i| noise(tensor, i)).collect()))
+            }
+            _ => None,
+        });
+        named.collect()
     }
 
     fn rows(&self, tensor: u64, rows: u32, d: u32) -> Vec<f32> {
@@ -209,6 +223,7 @@ pub fn cases() -> Vec<Case> {
     dense::add(&mut all);
     extreme::add(&mut all);
     fit::add(&mut all);
+    layers::add(&mut all);
     all.0
 }
 

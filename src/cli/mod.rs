@@ -10,7 +10,7 @@ use crate::export;
 use crate::gpu::run::Progress;
 use crate::gpu::{Fault, Gpu, block_on};
 use crate::inputs::{self, Picture, Shown, sample_bytes};
-use crate::lab::stack::{self, Stack, Way};
+use crate::lab::stack::{self, Stacked};
 use crate::lab::{self, LabError};
 use crate::methods::measure::{Weights, Window};
 use crate::settings::InputKind;
@@ -128,8 +128,7 @@ fn run(request: &args::Run) -> Result<(), Failure> {
     let dims = inputs::dims(settings);
     lab::plan(&dims, &lab::measured(settings, &dims), gpu.limits).map_err(|refusal| refused(refusal.into()))?;
     if settings.reversible {
-        let layer = stack::layer(settings, &dims);
-        layer.backward(settings.rehash, gpu.limits).map_err(|refusal| refused(refusal.into()))?;
+        stack::fits(settings, &dims, gpu.limits).map_err(|refusal| refused(refusal.into()))?;
     }
     let folder = request.out.as_deref().map(folder).transpose()?;
 
@@ -171,9 +170,8 @@ fn run(request: &args::Run) -> Result<(), Failure> {
     }
     let passage = match settings.reversible {
         true => {
-            let stack = Stack::new(settings, &input.problem);
-            let way = Way { rehash: settings.rehash, swap: settings.swap, ..Way::default() };
-            Some(block_on(&gpu, told(&progress, stack.run(&gpu, way, &progress))).map_err(refused)?)
+            let layers = run.layers(&gpu, Stacked::of(settings), &progress);
+            Some(block_on(&gpu, told(&progress, layers)).map_err(refused)?)
         }
         false => None,
     };

@@ -63,9 +63,15 @@ struct LayersJson<'a> {
     errors: &'a [f64],
     flips: &'a [u64],
     forward_ms: f64,
+    loss_ms: f64,
     backward_ms: f64,
     forward_multiply_adds: f64,
+    loss_multiply_adds: f64,
     backward_multiply_adds: f64,
+    /// In nats, the mean over the tokens, of targets that are drawn.
+    loss: Option<f64>,
+    /// What is held while the loss is computed, without parameters.
+    loss_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -104,11 +110,11 @@ pub fn json(value: &impl Serialize) -> String {
 
 /// A stack of layers: the figures are those of its attention on the input, time and peak the stack's.
 pub fn layers_json(outcome: &Outcome, passage: &Passage, files: &[PathBuf]) -> String {
-    let Passage { forward, backward, errors, flips, .. } = passage;
+    let Passage { forward, loss, backward, errors, flips, .. } = passage;
     json(&LayersJson {
         run: RunJson {
             method: "reversible",
-            ms: forward.ms + backward.ms,
+            ms: forward.ms + loss.ms + backward.ms,
             peak_bytes: passage.peak_bytes(),
             ..of_run(outcome, files)
         },
@@ -119,25 +125,34 @@ pub fn layers_json(outcome: &Outcome, passage: &Passage, files: &[PathBuf]) -> S
         errors,
         flips,
         forward_ms: forward.ms,
+        loss_ms: loss.ms,
         backward_ms: backward.ms,
         forward_multiply_adds: forward.multiply_adds,
+        loss_multiply_adds: loss.multiply_adds,
         backward_multiply_adds: backward.multiply_adds,
+        loss: passage.mean_loss,
+        loss_bytes: passage.loss_bytes(),
     })
 }
 
 /// The same for people.
 pub fn layers_words(passage: &Passage) -> String {
-    let Passage { forward, backward, errors, flips, .. } = passage;
+    let Passage { forward, loss, backward, errors, flips, .. } = passage;
     let mut text = format!(
         "reversible, {} layers: {} of activations, {} of parameters and gradients; error of rebuilt inputs {:.1e}; \
-         forward {:.1} ms, backward {:.1} ms\n",
+         forward {:.1} ms, loss {:.1} ms, backward {:.1} ms\n",
         errors.len(),
         bytes_in_words(passage.activation_bytes()),
         bytes_in_words(passage.parameter_bytes()),
         passage.reconstruction_error(),
         forward.ms,
+        loss.ms,
         backward.ms,
     );
+    if let Some(mean) = passage.mean_loss {
+        let held = bytes_in_words(passage.loss_bytes());
+        text += &format!("loss of drawn targets {mean:.4} nats a token, with {held} of activations\n");
+    }
     if !flips.is_empty() {
         text += &format!("{} bucket ids flipped when they were hashed again\n", flips.iter().sum::<u64>());
     }

@@ -7,6 +7,7 @@
 
 mod attention;
 mod feed_forward;
+mod loss;
 
 use super::dense::{Matrix, Product, column_sum_passes, copy_pass, product_passes};
 use super::lsh::Lsh;
@@ -15,6 +16,8 @@ use crate::plan::{Binding, BufferId, Builder, Limits, Plan, Refusal, Role, Step}
 use crate::problem::{Dims, Fill, Source};
 use crate::semantics::Semantics;
 use crate::steps::Widths;
+use crate::steps::packed_ids::{PACK, UNPACK};
+pub use loss::{LOSSES, Loss, TARGETS};
 
 /// Attention of the branch F, with shared queries and keys.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,8 +88,10 @@ impl Parameter {
 pub const STREAMS: [&str; 2] = ["x1", "x2"];
 /// The gradients by them.
 pub const GRADIENTS: [&str; 2] = ["dx1", "dx2"];
-/// What the backward pass of LSH attention needs to hash nothing again.
+/// The bucket ids of the layer that is on, u32 `[heads, rounds, n]`.
 pub const BUCKETS: &str = "buckets";
+/// The same in few bits: what the backward pass of LSH attention needs to hash nothing again.
+pub const KEPT: &str = "kept ids";
 /// The one stream of the ordinary residual layer, and its gradient.
 pub const STREAM: &str = "x";
 pub const GRADIENT: &str = "dx";
@@ -127,14 +132,18 @@ impl Layer {
         LayerBuilder { b: Builder::new(limits, widths), layer: self }
     }
 
-    /// `x1 += F(x2)`, `x2 += G(x1)`.
+    /// `x1 += F(x2)`, `x2 += G(x1)`; unless the way back is to `rehash`, LSH attention leaves its buckets in
+    /// [`KEPT`].
     ///
     /// # Errors
     /// The first buffer that the device cannot hold.
-    pub fn forward(&self, limits: Limits) -> Result<Plan, Refusal> {
+    pub fn forward(&self, rehash: bool, limits: Limits) -> Result<Plan, Refusal> {
         let mut l = self.builder(limits);
         let [x1, x2] = STREAMS.map(|name| l.stream(name));
         l.f(x2, x1, 1.0);
+        if !rehash {
+            l.ids(&PACK);
+        }
         l.g(x1, x2, 1.0);
         l.b.finish()
     }
@@ -154,7 +163,7 @@ impl Layer {
     /// Turns the streams and the gradients by them back to the layer's input, and adds up the gradients
     /// of its parameters, from the outputs alone. What G and F compute for the way back serves their
     /// gradients too: 3 N multiply-adds for N of the forward pass. LSH attention takes its buckets from
-    /// [`BUCKETS`], unless it is to `rehash` the rebuilt stream.
+    /// [`KEPT`], unless it is to `rehash` the rebuilt stream.
     ///
     /// # Errors
     /// The first buffer that the device cannot hold.
@@ -171,6 +180,9 @@ impl Layer {
             }
             Branches::Reformer { dims, attention, d_ff, chunks } => {
                 l.feed_forward_backward(*d_ff, *chunks, x1, Some(x2), dx2, dx1);
+                if !rehash {
+                    l.ids(&UNPACK);
+                }
                 l.attend(dims, attention, x2, rehash);
                 l.project_out(dims, x1, -1.0);
                 l.attention_backward(dims, attention, x2, dx1, dx2);
@@ -216,25 +228,17 @@ impl Layer {
         }
         l.b.finish()
     }
-}
 
-/// The gradient by the outputs: `dx = factor x` for each stream, that of `factor / 2` times the sum of
-/// squares.
-///
-/// # Errors
-/// The first buffer that the device cannot hold.
-pub fn loss_gradient(
-    layer: &Layer,
-    factor: f32,
-    pairs: &[(&'static str, &'static str)],
-    limits: Limits,
-) -> Result<Plan, Refusal> {
-    let mut l = layer.builder(limits);
-    for (stream, gradient) in pairs {
-        let (x, dx) = (l.stream(stream), l.stream(gradient));
-        copy_pass(&mut l.b, Step::Loss, factor, x, dx);
+    /// The loss of outputs of this shape: its gradients by the streams of `pairs`, each with the buffer of its
+    /// gradient, and by the parameters of the loss.
+    ///
+    /// # Errors
+    /// The first buffer that the device cannot hold.
+    pub fn loss(&self, loss: Loss, pairs: &[(&'static str, &'static str)], limits: Limits) -> Result<Plan, Refusal> {
+        let mut l = self.builder(limits);
+        l.loss(loss, pairs);
+        l.b.finish()
     }
-    l.b.finish()
 }
 
 struct LayerBuilder<'a> {
@@ -263,14 +267,20 @@ impl LayerBuilder<'_> {
         self.b.range(id, 0)
     }
 
-    /// A range of a parameter, or of a gradient of one.
+    /// A range of a parameter of the layer, or of a gradient of one.
     fn parameter(&mut self, name: &'static str, range: u32) -> Binding {
         let all = self.layer.parameters();
         let is = |parameter: &&Parameter| parameter.name == name || parameter.gradient == name;
-        let Parameter { ranges, rows, width, .. } =
-            all.iter().find(is).copied().unwrap_or_else(|| unreachable!("{name} is a parameter of the layer"));
+        let parameter = all.iter().find(is).unwrap_or_else(|| unreachable!("{name} is a parameter of the layer"));
+        self.parameter_of(parameter, parameter.gradient == name, range)
+    }
+
+    /// A range of a parameter, or of its gradient.
+    fn parameter_of(&mut self, parameter: &Parameter, gradient: bool, range: u32) -> Binding {
+        let Parameter { ranges, rows, width, .. } = *parameter;
+        let name = if gradient { parameter.gradient } else { parameter.name };
         let id = row_vectors(&mut self.b, name, Role::Tensor, ranges, rows, width);
-        if all.iter().any(|parameter| parameter.name == name) {
+        if !gradient {
             self.fill(id, name, rows, width);
         }
         self.b.range(id, range)

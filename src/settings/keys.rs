@@ -189,6 +189,8 @@ pub const KEYS: &[Key] = &[
         set: |s, text| store(&mut s.d_ff, optional(text, 1, 8192)),
     },
     key!("ff-chunks", Text::SetFfChunks, ff_chunks, whole 1 64),
+    key!("vocabulary", Text::SetVocabulary, vocabulary, whole 1 65_536),
+    key!("loss-chunks", Text::SetLossChunks, loss_chunks, whole 1 64),
     key!("rehash", Text::SetRehash, rehash, switch),
     key!("swap", Text::SetSwap, swap, switch),
     key!("patch", Text::SetPatch, patch, whole 1 6),

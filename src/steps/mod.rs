@@ -25,6 +25,7 @@ pub mod map_pixels;
 pub mod materialized_attention;
 pub mod matrix_product;
 pub mod max_pooling;
+pub mod packed_ids;
 pub mod pair_gradient;
 pub mod random_rotation_hash;
 pub mod residual;
@@ -166,6 +167,8 @@ pub const KERNELS: &[&Kernel] = &[
     &gelu::BACKWARD,
     &cross_entropy::SECTION,
     &scaled_copy::COPY,
+    &packed_ids::PACK,
+    &packed_ids::UNPACK,
 ];
 
 /// The numbers that Rust and WGSL share, written once.

@@ -6,7 +6,7 @@ use super::manifest::{Case, Tensors};
 use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::lab::stack::{Stack, Walk, Way};
-use crate::methods::stack::{Branches, GRADIENTS, Layer, STREAMS};
+use crate::methods::stack::{Branches, GRADIENTS, Layer, Loss, STREAMS};
 use crate::problem::Named;
 
 /// Stored parameters, their names in a layer, and whether they are matrices.
@@ -36,7 +36,9 @@ pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, Str
     }
     let [x1, x2] = ["x1", "x2"].map(|name| tensors.floats(name, &streams));
     let (x1, x2) = (x1?, x2?);
-    let stack = Stack { layer, parameters, inputs: [x1.to_vec(), x2.to_vec()], seed: 0 };
+    // The gradient of a sum of squares is twice the output.
+    let loss = Loss::Squares(2.0);
+    let stack = Stack { layer, parameters, inputs: [x1.to_vec(), x2.to_vec()], loss, seed: 0 };
     let outputs =
         case.tolerance("y and gradients")?.ok_or("the manifest gives no tolerance for \"y and gradients\"")?;
     let rebuilt = case.tolerance("rebuilt inputs")?.ok_or("the manifest gives no tolerance for \"rebuilt inputs\"")?;
@@ -48,8 +50,7 @@ pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, Str
         let got = walk.stream(name).await.map_err(|fault| fault.to_string())?;
         worst.floats(stored, &got, tensors.floats(stored, &streams)?, outputs, width, &|_| false)?;
     }
-    // The gradient of a sum of squares is twice the output.
-    walk.loss(2.0).await.map_err(|error| error.to_string())?;
+    walk.loss(&Progress::default()).await.map_err(|error| error.to_string())?;
     walk.backward(&Progress::default()).await.map_err(|error| error.to_string())?;
     for (name, want) in STREAMS.into_iter().zip([x1, x2]) {
         let got = walk.stream(name).await.map_err(|fault| fault.to_string())?;

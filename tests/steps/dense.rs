@@ -7,7 +7,27 @@ const RAGGED: &str = "products of 33 x 17, 65 x 17 and 65 x 5";
 const BENT: &str = "norm and gelu of 65 x 17, Normal(3.0)";
 const LOSS: &str = "loss of 65 rows, 9 words";
 
+const LAYER: &str = "reversible layer, 70 tokens of 3 x 5, 6 buckets";
+
 pub const BROKEN: &[Broken] = &[
+    Broken {
+        what: "the last id of a word is lost",
+        kernel: &packed_ids::PACK,
+        case: LAYER,
+        twin: |p, w, b| {
+            (packed_ids::PACK.twin)(p, w, b);
+            b[1].u_mut().iter_mut().for_each(|word| *word &= (1 << 27) - 1);
+        },
+    },
+    Broken {
+        what: "ids of one bit less",
+        kernel: &packed_ids::UNPACK,
+        case: LAYER,
+        twin: |p, w, b| {
+            (packed_ids::UNPACK.twin)(p, w, b);
+            b[0].u_mut().iter_mut().for_each(|id| *id &= 3);
+        },
+    },
     Broken {
         what: "a matrix that is not transposed",
         kernel: &matrix_product::MULTIPLY,

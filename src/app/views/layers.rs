@@ -80,7 +80,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
             }
         }
         match &reversible {
-            Known::Here(passage) => results(ui, passage, stored.passage(), state),
+            Known::Here(passage) => results(ui, passage, stored.passage(), scene.settings.vocabulary, state),
             Known::Not => {
                 ui.label(Text::LayersRunning.get());
             }
@@ -106,6 +106,10 @@ fn controls(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         ui.add(depth).on_hover_text(Text::SetLayers.get());
         let chunks = Slider::new(&mut settings.ff_chunks, 1..=64).logarithmic(true).text(Text::LayersChunks.get());
         ui.add(chunks).on_hover_text(Text::SetFfChunks.get());
+        let words = Slider::new(&mut settings.vocabulary, 1..=65_536).logarithmic(true);
+        ui.add(words.text(Text::LayersVocabulary.get())).on_hover_text(Text::SetVocabulary.get());
+        let sections = Slider::new(&mut settings.loss_chunks, 1..=64).logarithmic(true);
+        ui.add(sections.text(Text::LayersLossChunks.get())).on_hover_text(Text::SetLossChunks.get());
         ui.checkbox(&mut settings.rehash, Text::LayersRehash.get()).on_hover_text(Text::SetRehash.get());
         ui.checkbox(&mut settings.swap, Text::LayersSwap.get()).on_hover_text(Text::SetSwap.get());
         if settings != *scene.settings {
@@ -118,23 +122,23 @@ fn controls(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     });
 }
 
-fn results(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>, state: &mut State) {
+fn results(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>, vocabulary: u32, state: &mut State) {
     timeline::show(ui, reversible, stored, &mut state.timeline);
     ui.add_space(8.0);
     if ui.available_width() > WIDE {
         ui.columns_const(|[left, right]: &mut [Ui; 2]| {
-            column(left, |ui| costs(ui, reversible, stored));
+            column(left, |ui| costs(ui, reversible, stored, vocabulary));
             column(right, |ui| errors(ui, reversible));
         });
     } else {
-        costs(ui, reversible, stored);
+        costs(ui, reversible, stored, vocabulary);
         ui.add_space(8.0);
         errors(ui, reversible);
     }
 }
 
 /// Bytes, multiply-adds and time of both, with the papers' counts beside what was counted.
-fn costs(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>) {
+fn costs(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>, vocabulary: u32) {
     ui.strong(Text::LayersCosts.get()).on_hover_text(Text::LayersCostsHelp.get());
     let whole = |pick: fn(&Cost) -> f64| move |of: &Passage| pick(&of.forward) + pick(&of.backward);
     let (adds, ms) = (whole(|cost| cost.multiply_adds), whole(|cost| cost.ms));
@@ -152,6 +156,7 @@ fn costs(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>) {
         ui.strong(Text::LayersStored.get());
         ui.end_row();
         row(ui, Text::LayersActivations, &|of| bytes_in_words(of.activation_bytes()));
+        row(ui, Text::LayersAtLoss, &|of| bytes_in_words(of.loss_bytes()));
         row(ui, Text::LayersParameters, &|of| bytes_in_words(of.parameter_bytes()));
         row(ui, Text::LayersAdds, &|of| grouped(adds(of) as u64));
         row(ui, Text::LayersInN, &n);
@@ -159,6 +164,13 @@ fn costs(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>) {
         row(ui, Text::LayersTimeInN, &time);
     });
     ui.label(RichText::new(Text::LayersPapers.get()).small().weak());
+    if let Some(mean) = reversible.mean_loss {
+        let even = f64::from(vocabulary).ln();
+        let millions = written(reversible.loss.multiply_adds / 1e6);
+        let words = grouped(u64::from(vocabulary));
+        let values = [&words, &hundredths(mean), &written(reversible.loss.ms), &millions, &hundredths(even)];
+        ui.label(fill(Text::LayersLoss, &values.map(String::as_str))).on_hover_text(Text::LayersLossHelp.get());
+    }
     if !reversible.flips.is_empty() {
         ui.label(fill(Text::LayersFlips, &[&grouped(reversible.flips.iter().sum())]));
     }

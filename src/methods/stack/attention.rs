@@ -1,13 +1,16 @@
 //! The branch F: layer norm, a projection to the queries and values of each head, attention, and the
 //! projection of the heads' outputs back.
 
-use super::{Attention, LayerBuilder};
+use super::{Attention, BUCKETS, Branches, KEPT, LayerBuilder};
 use crate::methods::attention_backward::{self, Head, LshLists};
 use crate::methods::dense::{Matrix, Product, column_sum_passes, norm_backward_pass, norm_pass, product_passes};
 use crate::methods::full::{self, Full, Way};
-use crate::methods::{key_norm_pass, lsh, online_pass, output_buffers, row_vectors};
-use crate::plan::{Binding, Role, Step};
+use crate::methods::{bytes_of, key_norm_pass, lsh, online_pass, output_buffers, row_vectors, words};
+use crate::plan::{Binding, Kind, Role, Step};
 use crate::problem::Dims;
+use crate::steps::packed_ids::{self, PACK};
+use crate::steps::{Kernel, WORKGROUP};
+use std::sync::Arc;
 
 /// The buffers of all heads that attention leaves, as its gradients read them.
 const QUERIES: &str = "q";
@@ -42,6 +45,20 @@ impl LayerBuilder<'_> {
                     online_pass(b, Step::FullAttention, dims, n, rule, [q, q, v, scale, out, lse]);
                 }
             }
+        }
+    }
+
+    /// Packs the bucket ids of all heads, or unpacks them; full attention has none.
+    pub(super) fn ids(&mut self, kernel: &'static Kernel) {
+        let Branches::Reformer { dims, attention: Attention::Lsh(rule), .. } = &self.layer.branches else { return };
+        let params = packed_ids::Params::new(rule.rounds * dims.n_q, rule.buckets());
+        let buckets = words(&mut self.b, BUCKETS, Kind::U32, Role::Method, dims.heads, &[rule.rounds, dims.n_q]);
+        let kept = words(&mut self.b, KEPT, Kind::U32, Role::Method, dims.heads, &[params.words()]);
+        let threads = if kernel.entry == PACK.entry { params.words() } else { params.count };
+        for head in 0..dims.heads {
+            let bindings: Arc<[Binding]> = Arc::new([self.b.range(buckets, head), self.b.range(kept, head)]);
+            let cost = (0.0, bytes_of(&bindings));
+            self.b.pass(Step::Store, kernel, &params, &bindings, threads.div_ceil(WORKGROUP), cost);
         }
     }
 

@@ -10,19 +10,19 @@ use crate::plan::{ALIGNMENT, Binding, Step};
 
 impl LayerBuilder<'_> {
     /// Rows of a chunk when the sequence is cut into `chunks`: a part of a stream begins aligned.
-    fn chunk_rows(&self, chunks: u32) -> u32 {
+    pub(super) fn chunk_rows(&self, chunks: u32) -> u32 {
         let words = self.layer.width.next_multiple_of(4);
         let aligned = (ALIGNMENT as u32 / 4) >> words.trailing_zeros().min(6);
         self.layer.n.div_ceil(chunks).next_multiple_of(aligned).min(self.layer.n)
     }
 
     /// `count` rows of a stream from `start` on.
-    fn rows(stream: Binding, width: u32, [start, count]: [u32; 2]) -> Binding {
+    pub(super) fn rows(stream: Binding, width: u32, [start, count]: [u32; 2]) -> Binding {
         let row = u64::from(width.next_multiple_of(4)) * 4;
         Binding { offset: stream.offset + u64::from(start) * row, bytes: u64::from(count) * row, ..stream }
     }
 
-    fn chunks(&self, chunks: u32) -> impl Iterator<Item = [u32; 2]> + use<> {
+    pub(super) fn chunks(&self, chunks: u32) -> impl Iterator<Item = [u32; 2]> + use<> {
         let (n, rows) = (self.layer.n, self.chunk_rows(chunks));
         (0..n).step_by(rows as usize).map(move |start| [start, rows.min(n - start)])
     }

@@ -1,12 +1,12 @@
 //! What grows: bytes over depth, stored and reversible; bytes over the chunks of the feed-forward
-//! layer; and what parameters in host memory save and cost.
+//! layer and over those of the loss; and what parameters in host memory save and cost.
 
 use super::{HEIGHT, Known, WIDE, ask};
 use crate::app::scene::{Command, Scene};
 use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
 use crate::app::views::layout::column;
 use crate::app::views::ticks::written;
-use crate::lab::stack::{Passage, Stacked, Way};
+use crate::lab::stack::{Moment, Passage, Phase, Stacked, Way};
 use crate::plan::bytes_in_words;
 use crate::settings::Settings;
 use crate::text::{Text, fill};
@@ -27,19 +27,24 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, swept: &mut Option<Settings>, comman
     let own = Stacked { way: Way::default(), ..Stacked::of(scene.settings) };
     let swapped = ask(scene, Stacked { way: Way { swap: true, ..Way::default() }, ..own }, commands);
     let resident = ask(scene, own, commands);
-    let chunks = series(&CHUNKS, |chunks| ask(scene, Stacked { chunks, layers: 1, ..own }, commands));
-    let stored = series(&DEPTHS, |layers| {
-        ask(scene, Stacked { layers, way: Way { stored: true, ..Way::default() }, ..own }, commands)
-    });
-    let reversible = series(&DEPTHS, |layers| ask(scene, Stacked { layers, ..own }, commands));
+    let one = Stacked { layers: 1, ..own };
+    let sections = |loss_chunks| ask(scene, Stacked { loss_chunks, ..one }, commands);
+    let sections = series(&CHUNKS, sections, Passage::loss_bytes);
+    let chunks = series(&CHUNKS, |chunks| ask(scene, Stacked { chunks, ..one }, commands), layer_bytes);
+    let way = Way { stored: true, ..Way::default() };
+    let stored = |layers| ask(scene, Stacked { layers, way, ..own }, commands);
+    let stored = series(&DEPTHS, stored, Passage::activation_bytes);
+    let reversible = |layers| ask(scene, Stacked { layers, ..own }, commands);
+    let reversible = series(&DEPTHS, reversible, Passage::activation_bytes);
     let depth = [trace(Text::LayersReversible, 0, reversible), trace(Text::LayersStored, 1, stored)];
-    let chunks = [trace(Text::LayersReversible, 0, chunks)];
+    let [chunks, sections] = [chunks, sections].map(|dots| [trace(Text::LayersReversible, 0, dots)]);
     let charts = [
         ("layer bytes", Text::LayersGrowth, Text::LayersDepth, &DEPTHS, &depth[..]),
         ("chunk bytes", Text::LayersChunkBytes, Text::LayersChunks, &CHUNKS, &chunks[..]),
+        ("loss bytes", Text::LayersLossBytes, Text::LayersLossChunks, &CHUNKS, &sections[..]),
     ];
     if ui.available_width() > WIDE {
-        ui.columns_const(|columns: &mut [Ui; 2]| {
+        ui.columns_const(|columns: &mut [Ui; 3]| {
             for (ui, chart) in columns.iter_mut().zip(charts) {
                 column(ui, |ui| plot(ui, chart));
             }
@@ -62,12 +67,18 @@ fn saved(swapped: &Passage, resident: &Passage) -> String {
     fill(Text::LayersSwapped, &[&bytes_in_words(bytes), &held, &written(wall(swapped)), &written(wall(resident))])
 }
 
-fn series(at: &[u32], mut known: impl FnMut(u32) -> Known) -> Vec<Dot> {
+/// The most while a layer is on.
+fn layer_bytes(passage: &Passage) -> u64 {
+    let layers = passage.moments.iter().filter(|moment| moment.phase != Phase::Loss);
+    layers.map(Moment::activation_bytes).max().unwrap_or(0)
+}
+
+fn series(at: &[u32], mut known: impl FnMut(u32) -> Known, bytes: fn(&Passage) -> u64) -> Vec<Dot> {
     let mut dots = Vec::new();
     // The question that was asked last is answered first.
     for at in at.iter().rev() {
         if let Some(passage) = known(*at).passage() {
-            let mebibytes = passage.activation_bytes() as f64 / f64::from(1u32 << 20);
+            let mebibytes = bytes(passage) as f64 / f64::from(1u32 << 20);
             dots.push(Dot { at: [f64::from(*at), mebibytes], error: 0.0 });
         }
     }

@@ -41,10 +41,11 @@ fn words(share: Share) -> (Text, Text) {
     }
 }
 
-/// `forward, layer 3`.
+/// `forward, layer 3`, or `loss`.
 fn named(moment: &Moment) -> String {
     let text = match moment.phase {
         Phase::Forward => Text::LayersForward,
+        Phase::Loss => Text::LayersLossMoment,
         Phase::Backward => Text::LayersBackward,
     };
     fill(text, &[&(moment.layer + 1).to_string()])

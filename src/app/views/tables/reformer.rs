@@ -3,14 +3,16 @@
 use super::{section, two_lines, wide};
 use crate::app::views::format;
 use crate::semantics::Wrap;
-use crate::tables::{self, Attention, Model, REFORMER_2, Row, Sizes};
+use crate::tables::{self, Attention, FEED_FORWARD_CHUNKS, Model, REFORMER_2, Row, Sizes};
 use crate::text::{Text, fill};
 use egui::{CollapsingHeader, RichText, Ui};
 
-/// What the plans of table 1 allocate, and the visits of LSH attention without and with a wrap, for some sizes.
+/// What the plans of tables 1 and 3 allocate, and the visits of LSH attention without and with a wrap, for some
+/// sizes.
 pub struct Planned {
     sizes: Sizes,
     bytes: [u64; 2],
+    models: [u64; 5],
     visits: [u64; 2],
 }
 
@@ -21,6 +23,7 @@ impl Planned {
         Self {
             sizes: *sizes,
             bytes: ATTENTION.map(|name| tables::planned(sizes, name)),
+            models: tables::reformer_3(sizes).map(|row| tables::planned_model(sizes, row.name)),
             visits: [Wrap::None, Wrap::InRound].map(|wrap| sizes.visits(wrap)),
         }
     }
@@ -35,9 +38,11 @@ pub fn show(ui: &mut Ui, sizes: &Sizes, planned: &mut Option<Planned>) {
     ui.label(RichText::new(fill(Text::TablesReformer1Words, &[&m, &c])).small());
     ui.add_space(8.0);
     section(ui, Text::TablesReformer3, Text::TablesReformer3Help);
-    wide(ui, "reformer 3", |ui| third(ui, sizes));
+    wide(ui, "reformer 3", |ui| third(ui, sizes, planned));
     let c = u64::from(4 * sizes.chunk).pow(2);
-    ui.label(RichText::new(fill(Text::TablesReformer3Words, &[&format::count(c)])).small());
+    ui.label(
+        RichText::new(fill(Text::TablesReformer3Words, &[&format::count(c), &FEED_FORWARD_CHUNKS.to_string()])).small(),
+    );
     CollapsingHeader::new(Text::TablesReformer2.get()).show(ui, |ui| {
         wide(ui, "reformer 2", second);
         ui.label(RichText::new(Text::TablesReformer2Words.get()).small());
@@ -95,16 +100,17 @@ fn first(ui: &mut Ui, sizes: &Sizes, planned: &Planned) {
     }
 }
 
-fn third(ui: &mut Ui, sizes: &Sizes) {
+fn third(ui: &mut Ui, sizes: &Sizes, planned: &Planned) {
     heads(
         ui,
         &[
             (Text::TablesModelName, Text::TablesReformer3Help),
             (Text::TablesMemoryFormula, Text::TablesMemoryFormulaHelp),
+            (Text::TablesMemoryPlan, Text::TablesModelPlanHelp),
             (Text::TablesTimeFormula, Text::TablesTimeFormulaHelp),
         ],
     );
-    for Row { name, memory, time } in tables::reformer_3(sizes) {
+    for (Row { name, memory, time }, held) in tables::reformer_3(sizes).into_iter().zip(planned.models) {
         let (words, memory_formula, time_formula) = match name {
             Model::Transformer => (Text::TablesTransformer, Text::TablesTransformerMemory, Text::TablesFullTime),
             Model::ReversibleTransformer => {
@@ -118,6 +124,7 @@ fn third(ui: &mut Ui, sizes: &Sizes) {
         };
         ui.label(words.get());
         two_lines(ui, &bytes(memory), memory_formula.get());
+        ui.label(format::bytes(held));
         two_lines(ui, &format::count(time as u64), time_formula.get());
         ui.end_row();
     }
