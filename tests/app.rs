@@ -1,63 +1,27 @@
 //! The program as its users meet it, on a software adapter, without a window.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod window;
+
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
-use attention_lab::gpu::device;
 use attention_lab::semantics::Choice;
 use attention_lab::settings::{Arrangement, Hash, InputKind, Method, Sample, Settings};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
-use std::path::PathBuf;
 use std::sync::Arc;
+use window::{builder, open, screenshot, sees, settle, start, step_until};
 
 const WIDE: [f32; 2] = [1280.0, 800.0];
 const PHONE: [f32; 2] = [390.0, 844.0];
-
-/// The app on the first adapter that computes on the CPU.
-fn open(size: [f32; 2], theme: egui::Theme, settings: Option<Settings>) -> Harness<'static, App> {
-    Harness::builder()
-        .with_size(size)
-        .with_theme(theme)
-        .wgpu_setup(setup())
-        .build_eframe(move |cc| App::with(cc, settings, None))
-}
-
-fn setup() -> egui_wgpu::WgpuSetup {
-    let mut setup = egui_kittest::wgpu::default_wgpu_setup();
-    if let egui_wgpu::WgpuSetup::CreateNew(new) = &mut setup {
-        new.device_descriptor = Arc::new(device::descriptor);
-    }
-    setup
-}
 
 fn small() -> Settings {
     Settings { n: 256, d: 16, rounds: 2, k: Some(32), input: InputKind::Clusters, ..Settings::default() }
 }
 
 fn opened(settings: Settings) -> Harness<'static, App> {
-    let mut app = open(WIDE, egui::Theme::Dark, Some(settings));
-    settle(&mut app);
-    app
-}
-
-/// Steps until nothing runs and nothing waits to run.
-fn settle(app: &mut Harness<'_, App>) {
-    // A click is seen in one frame, and a view asks its questions in the next.
-    app.run_steps(3);
-    step_until(app, |app| !app.state().is_busy());
-    app.run();
-}
-
-fn step_until(app: &mut Harness<'_, App>, mut done: impl FnMut(&Harness<'_, App>) -> bool) {
-    for _ in 0..100_000 {
-        app.step();
-        if done(app) {
-            return;
-        }
-    }
-    panic!("never came: {}", app.state().summary());
+    open(WIDE, egui::Theme::Dark, settings)
 }
 
 fn says(app: &Harness<'_, App>, words: &str) {
@@ -68,20 +32,9 @@ fn says_not(app: &Harness<'_, App>, words: &str) {
     assert!(!app.state().summary().contains(words), "\"{words}\" in: {}", app.state().summary());
 }
 
-fn sees(app: &Harness<'_, App>, words: &str) {
-    assert!(app.query_all_by_label_contains(words).next().is_some(), "\"{words}\" is not on the screen");
-}
-
-fn screenshot(app: &mut Harness<'_, App>, name: &str) {
-    let folder =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("screenshots");
-    std::fs::create_dir_all(&folder).expect("the folder of screenshots");
-    app.render().expect("a picture").save(folder.join(format!("{name}.png"))).expect("a file");
-}
-
 #[test]
 fn starts_computes_and_then_rests() {
-    let mut app = open(WIDE, egui::Theme::Dark, None);
+    let mut app = start(WIDE, egui::Theme::Dark, None);
     says(&app, "Computing the first result.");
     settle(&mut app);
     for words in ["Reformer on Picture", "n = 1,024", "rounds = 4", "share of", "Error ", "Recall ", "KiB"] {
@@ -256,7 +209,7 @@ fn exact_attention_that_takes_long_waits_to_be_asked() {
 #[test]
 fn a_rejected_command_is_told_and_the_device_can_be_opened_again() {
     let mut device = None;
-    let mut app = Harness::builder().with_size(WIDE).wgpu_setup(setup()).build_eframe(|cc| {
+    let mut app = builder(WIDE, egui::Theme::Dark).build_eframe(|cc| {
         device = cc.wgpu_render_state.as_ref().map(|state| state.device.clone());
         App::with(cc, Some(small()), None)
     });
@@ -339,8 +292,7 @@ fn the_newest_settings_win() {
 fn usable_on_a_phone() {
     for theme in [egui::Theme::Dark, egui::Theme::Light] {
         let name = if theme == egui::Theme::Dark { "dark" } else { "light" };
-        let mut app = open(PHONE, theme, Some(small()));
-        settle(&mut app);
+        let mut app = open(PHONE, theme, small());
         screenshot(&mut app, &format!("shell_phone_{name}"));
         app.get_by_label_contains("Settings").click();
         app.run();
@@ -352,7 +304,7 @@ fn usable_on_a_phone() {
 /// Pictures of every view, to look at.
 #[test]
 fn every_view_opens_in_both_themes_and_sizes() {
-    let mut app = open(WIDE, egui::Theme::Dark, None);
+    let mut app = start(WIDE, egui::Theme::Dark, None);
     settle(&mut app);
     for (size, theme, name) in [
         (WIDE, egui::Theme::Dark, "wide_dark"),
@@ -374,8 +326,7 @@ fn every_view_opens_in_both_themes_and_sizes() {
 
 #[test]
 fn light_and_unfolded() {
-    let mut app = open(WIDE, egui::Theme::Light, Some(Settings { heads: 2, ..small() }));
-    settle(&mut app);
+    let mut app = open(WIDE, egui::Theme::Light, Settings { heads: 2, ..small() });
     for section in ["Input options", "Shapes and seed", "Hashing", "Rules of attention", "Linformer's projection"] {
         app.get_by_label(section).click();
         app.run();

@@ -1,5 +1,22 @@
 //! Every kernel against its twin on a software adapter, and wrong twins of each that are caught.
 
+/// A twin that reads its parameters otherwise.
+macro_rules! misread {
+    ($what:expr, $module:ident::$kernel:ident, $case:expr, $params:ident => $change:expr) => {
+        Broken {
+            what: $what,
+            kernel: &$module::$kernel,
+            case: $case,
+            twin: |bytes, widths, buffers| {
+                let mut changed: $module::Params = bytemuck::pod_read_unaligned(&bytes[..size_of::<$module::Params>()]);
+                let $params = &mut changed;
+                $change;
+                ($module::$kernel.twin)(bytemuck::bytes_of(&changed), widths, buffers);
+            },
+        }
+    };
+}
+
 #[path = "steps/backward.rs"]
 mod backward;
 #[path = "steps/dense.rs"]
@@ -76,13 +93,6 @@ struct Broken {
     twin: fn(&[u8], Widths, &mut [Data]),
 }
 
-/// The parameters with something changed.
-fn with<P: bytemuck::Pod>(params: &[u8], change: impl FnOnce(&mut P)) -> Vec<u8> {
-    let mut changed: P = bytemuck::pod_read_unaligned(&params[..size_of::<P>()]);
-    change(&mut changed);
-    bytemuck::bytes_of(&changed).to_vec()
-}
-
 const CAUSAL_LSH: &str = "lsh, causal, 65 tokens";
 const BATCHES: &str = "lsh, measured in batches of rows";
 const SLICES: &str = "linformer, in slices of columns";
@@ -90,27 +100,11 @@ const TWO_PASSES: &str = "sort, 5000 tokens into 8192 buckets";
 const BLIND_ROW: &str = "full in memory, sees nothing";
 
 const BROKEN: &[Broken] = &[
-    Broken {
-        what: "the epsilon is not multiplied with d",
-        kernel: &key_norm::KEY_NORM,
-        case: "lsh, None, 1 before, 0 after, rules 3",
-        twin: |p, w, b| (key_norm::KEY_NORM.twin)(&with::<key_norm::Params>(p, |p| p.d = 1), w, b),
-    },
-    Broken {
-        what: "keys keep their length",
-        kernel: &key_norm::KEY_NORM,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| (key_norm::KEY_NORM.twin)(&with::<key_norm::Params>(p, |p| p.flags = 0), w, b),
-    },
-    Broken {
-        what: "factors in the wrong order",
-        kernel: &random_rotation_hash::HASH,
-        case: "lsh, two factors, a row that sees nothing",
-        twin: |p, w, b| {
-            let swapped = with::<random_rotation_hash::Params>(p, |p| (p.half_0, p.half_1) = (p.half_1, p.half_0));
-            (random_rotation_hash::HASH.twin)(&swapped, w, b);
-        },
-    },
+    misread!("the epsilon is not multiplied with d", key_norm::KEY_NORM, "lsh, None, 1 before, 0 after, rules 3",
+        p => p.d = 1),
+    misread!("keys keep their length", key_norm::KEY_NORM, CAUSAL_LSH, p => p.flags = 0),
+    misread!("factors in the wrong order", random_rotation_hash::HASH, "lsh, two factors, a row that sees nothing",
+        p => (p.half_0, p.half_1) = (p.half_1, p.half_0)),
     Broken {
         what: "negative projections before positive ones",
         kernel: &random_rotation_hash::HASH,
@@ -129,18 +123,8 @@ const BROKEN: &[Broken] = &[
             b[2].u_mut().fill(7);
         },
     },
-    Broken {
-        what: "the second pass counts the first digit",
-        kernel: &bucket_sort::COUNT,
-        case: TWO_PASSES,
-        twin: |p, w, b| (bucket_sort::COUNT.twin)(&with::<bucket_sort::Params>(p, |p| p.shift = 0), w, b),
-    },
-    Broken {
-        what: "the second pass counts from the unsorted list",
-        kernel: &bucket_sort::COUNT,
-        case: TWO_PASSES,
-        twin: |p, w, b| (bucket_sort::COUNT.twin)(&with::<bucket_sort::Params>(p, |p| p.from_identity = 1), w, b),
-    },
+    misread!("the second pass counts the first digit", bucket_sort::COUNT, TWO_PASSES, p => p.shift = 0),
+    misread!("the second pass counts from the unsorted list", bucket_sort::COUNT, TWO_PASSES, p => p.from_identity = 1),
     Broken {
         what: "an inclusive sum",
         kernel: &bucket_sort::SCAN,
@@ -166,66 +150,19 @@ const BROKEN: &[Broken] = &[
             }
         },
     },
-    Broken {
-        what: "chunks one entry longer",
-        kernel: &bucket_sort::SCATTER,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| (bucket_sort::SCATTER.twin)(&with::<bucket_sort::Params>(p, |p| p.chunk_len += 1), w, b),
-    },
-    Broken {
-        what: "later keys are seen",
-        kernel: &chunked_attention::ATTEND,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| chunked(p, w, b, |p| p.lsh.flags &= !flags::CAUSAL),
-    },
-    Broken {
-        what: "no ln N",
-        kernel: &chunked_attention::ATTEND,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| chunked(p, w, b, |p| p.lsh.flags &= !flags::PAIR_COUNT),
-    },
-    Broken {
-        what: "keys of other buckets are seen",
-        kernel: &chunked_attention::ATTEND,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| chunked(p, w, b, |p| p.lsh.flags &= !flags::SAME_BUCKET),
-    },
-    Broken {
-        what: "self is an ordinary key",
-        kernel: &chunked_attention::ATTEND,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| chunked(p, w, b, |p| p.lsh.flags &= !flags::SELF_VALUE),
-    },
-    Broken {
-        what: "scores are not scaled",
-        kernel: &chunked_attention::ATTEND,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| chunked(p, w, b, |p| p.scale = 1.0),
-    },
-    Broken {
-        what: "always the first round",
-        kernel: &chunked_attention::ATTEND,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| chunked(p, w, b, |p| p.round = 0),
-    },
-    Broken {
-        what: "the chunk before is not seen",
-        kernel: &chunked_attention::ATTEND,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| chunked(p, w, b, |p| p.lsh.before = 0),
-    },
-    Broken {
-        what: "the first chunk does not wrap",
-        kernel: &chunked_attention::ATTEND,
-        case: "lsh, three factors, wide rows, wrapped",
-        twin: |p, w, b| chunked(p, w, b, |p| p.lsh.flags &= !flags::WRAP_IN_ROUND),
-    },
-    Broken {
-        what: "the first chunk wraps within its round",
-        kernel: &chunked_attention::ATTEND,
-        case: "lsh, four factors, wrapped across",
-        twin: |p, w, b| chunked(p, w, b, |p| p.lsh.flags ^= flags::WRAP_ACROSS_ROUNDS | flags::WRAP_IN_ROUND),
-    },
+    misread!("chunks one entry longer", bucket_sort::SCATTER, CAUSAL_LSH, p => p.chunk_len += 1),
+    misread!("later keys are seen", chunked_attention::ATTEND, CAUSAL_LSH, p => p.lsh.flags &= !flags::CAUSAL),
+    misread!("no ln N", chunked_attention::ATTEND, CAUSAL_LSH, p => p.lsh.flags &= !flags::PAIR_COUNT),
+    misread!("keys of other buckets are seen", chunked_attention::ATTEND, CAUSAL_LSH,
+        p => p.lsh.flags &= !flags::SAME_BUCKET),
+    misread!("self is an ordinary key", chunked_attention::ATTEND, CAUSAL_LSH, p => p.lsh.flags &= !flags::SELF_VALUE),
+    misread!("scores are not scaled", chunked_attention::ATTEND, CAUSAL_LSH, p => p.scale = 1.0),
+    misread!("always the first round", chunked_attention::ATTEND, CAUSAL_LSH, p => p.round = 0),
+    misread!("the chunk before is not seen", chunked_attention::ATTEND, CAUSAL_LSH, p => p.lsh.before = 0),
+    misread!("the first chunk does not wrap", chunked_attention::ATTEND, "lsh, three factors, wide rows, wrapped",
+        p => p.lsh.flags &= !flags::WRAP_IN_ROUND),
+    misread!("the first chunk wraps within its round", chunked_attention::ATTEND, "lsh, four factors, wrapped across",
+        p => p.lsh.flags ^= flags::WRAP_ACROSS_ROUNDS | flags::WRAP_IN_ROUND),
     Broken {
         what: "only the last part of the window counts",
         kernel: &chunked_attention::ATTEND,
@@ -235,14 +172,7 @@ const BROKEN: &[Broken] = &[
             (chunked_attention::ATTEND.twin)(p, w, b);
         },
     },
-    Broken {
-        what: "the last round alone",
-        kernel: &combine_rounds::COMBINE,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| {
-            (combine_rounds::COMBINE.twin)(&with::<combine_rounds::Params>(p, |p| p.first_round = 1), w, b);
-        },
-    },
+    misread!("the last round alone", combine_rounds::COMBINE, CAUSAL_LSH, p => p.first_round = 1),
     Broken {
         what: "rounds have equal weights",
         kernel: &combine_rounds::COMBINE,
@@ -257,39 +187,12 @@ const BROKEN: &[Broken] = &[
             b[3] = level;
         },
     },
-    Broken {
-        what: "the last column is lost",
-        kernel: &linear_projection::PROJECT,
-        case: "linformer, k does not divide n",
-        twin: |p, w, b| {
-            (linear_projection::PROJECT.twin)(&with::<linear_projection::Params>(p, |p| p.columns -= 1), w, b);
-        },
-    },
-    Broken {
-        what: "only the last slice counts",
-        kernel: &linear_projection::PROJECT,
-        case: SLICES,
-        twin: |p, w, b| {
-            (linear_projection::PROJECT.twin)(&with::<linear_projection::Params>(p, |p| p.first_slice = 1), w, b);
-        },
-    },
-    Broken {
-        what: "no bias",
-        kernel: &linear_projection::PROJECT,
-        case: "linformer, biased",
-        twin: |p, w, b| {
-            (linear_projection::PROJECT.twin)(&with::<linear_projection::Params>(p, |p| p.biased = 0), w, b);
-        },
-    },
-    Broken {
-        what: "windows of equal length",
-        kernel: &max_pooling::POOL,
-        case: "linformer, max pooling, k does not divide n",
-        twin: |p, w, b| {
-            let cut = with::<max_pooling::Params>(p, |p| p.n -= p.n % p.k);
-            (max_pooling::POOL.twin)(&cut, w, b);
-        },
-    },
+    misread!("the last column is lost", linear_projection::PROJECT, "linformer, k does not divide n",
+        p => p.columns -= 1),
+    misread!("only the last slice counts", linear_projection::PROJECT, SLICES, p => p.first_slice = 1),
+    misread!("no bias", linear_projection::PROJECT, "linformer, biased", p => p.biased = 0),
+    misread!("windows of equal length", max_pooling::POOL, "linformer, max pooling, k does not divide n",
+        p => p.n -= p.n % p.k),
     Broken {
         what: "a slice forgets those before it",
         kernel: &max_pooling::POOL,
@@ -299,29 +202,10 @@ const BROKEN: &[Broken] = &[
             (max_pooling::POOL.twin)(p, w, b);
         },
     },
-    Broken {
-        what: "later keys are seen",
-        kernel: &full_attention::ATTEND,
-        case: "full online, sees nothing",
-        twin: |p, w, b| {
-            (full_attention::ATTEND.twin)(&with::<full_attention::Params>(p, |p| p.flags &= !flags::CAUSAL), w, b);
-        },
-    },
-    Broken {
-        what: "self is seen",
-        kernel: &full_attention::ATTEND,
-        case: "full online, sees nothing",
-        twin: |p, w, b| {
-            let seen = with::<full_attention::Params>(p, |p| p.flags &= !flags::SELF_EXCLUDE);
-            (full_attention::ATTEND.twin)(&seen, w, b);
-        },
-    },
-    Broken {
-        what: "the last key is lost",
-        kernel: &full_attention::ATTEND,
-        case: "full online, wide",
-        twin: |p, w, b| (full_attention::ATTEND.twin)(&with::<full_attention::Params>(p, |p| p.key_end -= 1), w, b),
-    },
+    misread!("later keys are seen", full_attention::ATTEND, "full online, sees nothing",
+        p => p.flags &= !flags::CAUSAL),
+    misread!("self is seen", full_attention::ATTEND, "full online, sees nothing", p => p.flags &= !flags::SELF_EXCLUDE),
+    misread!("the last key is lost", full_attention::ATTEND, "full online, wide", p => p.key_end -= 1),
     Broken {
         what: "only the last slice of keys counts",
         kernel: &full_attention::ATTEND,
@@ -331,24 +215,9 @@ const BROKEN: &[Broken] = &[
             (full_attention::ATTEND.twin)(p, w, b);
         },
     },
-    Broken {
-        what: "rows of the sample in order",
-        kernel: &materialized_attention::SCORES,
-        case: "full, measured",
-        twin: |p, w, b| {
-            let in_order = with::<materialized_attention::Params>(p, |p| p.query_stride = 1);
-            (materialized_attention::SCORES.twin)(&in_order, w, b);
-        },
-    },
-    Broken {
-        what: "later blocks begin at query 0",
-        kernel: &materialized_attention::SCORES,
-        case: "full in memory, in blocks of rows",
-        twin: |p, w, b| {
-            let from_0 = with::<materialized_attention::Params>(p, |p| p.row_start = 0);
-            (materialized_attention::SCORES.twin)(&from_0, w, b);
-        },
-    },
+    misread!("rows of the sample in order", materialized_attention::SCORES, "full, measured", p => p.query_stride = 1),
+    misread!("later blocks begin at query 0", materialized_attention::SCORES, "full in memory, in blocks of rows",
+        p => p.row_start = 0),
     Broken {
         what: "masked keys are summed",
         kernel: &materialized_attention::SOFTMAX,
@@ -379,18 +248,9 @@ const BROKEN: &[Broken] = &[
             (materialized_attention::WEIGHTED_SUM.twin)(p, w, b);
         },
     },
-    Broken {
-        what: "later pairs are counted",
-        kernel: &attention_map::PAIRS,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| pairs(p, w, b, |p| p.lsh.flags &= !flags::CAUSAL),
-    },
-    Broken {
-        what: "every pass walks the whole window",
-        kernel: &attention_map::PAIRS,
-        case: "lsh, long windows of all buckets",
-        twin: |p, w, b| pairs(p, w, b, |p| (p.lsh.slot_start, p.lsh.slot_count) = (0, 306)),
-    },
+    misread!("later pairs are counted", attention_map::PAIRS, CAUSAL_LSH, p => p.lsh.flags &= !flags::CAUSAL),
+    misread!("every pass walks the whole window", attention_map::PAIRS, "lsh, long windows of all buckets",
+        p => ( p.lsh.slot_start, p.lsh.slot_count ) = (0, 306)),
     Broken {
         what: "pairs met again count again",
         kernel: &attention_map::PAIRS,
@@ -401,42 +261,12 @@ const BROKEN: &[Broken] = &[
             b[3].u_mut().copy_from_slice(&visits);
         },
     },
-    Broken {
-        what: "the window begins a column late",
-        kernel: &attention_map::PAIRS,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| pairs(p, w, b, |p| p.col_start += 1),
-    },
-    Broken {
-        what: "pixels begin a column late",
-        kernel: &map_pixels::PIXELS,
-        case: BATCHES,
-        twin: |p, w, b| (map_pixels::PIXELS.twin)(&with::<map_pixels::Params>(p, |p| p.col_start += 1), w, b),
-    },
-    Broken {
-        what: "every batch is written to the first rows",
-        kernel: &map_pixels::PIXELS,
-        case: BATCHES,
-        twin: |p, w, b| (map_pixels::PIXELS.twin)(&with::<map_pixels::Params>(p, |p| p.row_start = 0), w, b),
-    },
-    Broken {
-        what: "no ln N",
-        kernel: &approximate_weights::WEIGHTS,
-        case: CAUSAL_LSH,
-        twin: |p, w, b| {
-            let uncounted = with::<approximate_weights::Params>(p, |p| p.lsh.flags &= !flags::PAIR_COUNT);
-            (approximate_weights::WEIGHTS.twin)(&uncounted, w, b);
-        },
-    },
-    Broken {
-        what: "one round alone",
-        kernel: &approximate_weights::WEIGHTS,
-        case: "lsh, None, 1 before, 0 after, rules 3",
-        twin: |p, w, b| {
-            let once = with::<approximate_weights::Params>(p, |p| p.lsh.rounds = 1);
-            (approximate_weights::WEIGHTS.twin)(&once, w, b);
-        },
-    },
+    misread!("the window begins a column late", attention_map::PAIRS, CAUSAL_LSH, p => p.col_start += 1),
+    misread!("pixels begin a column late", map_pixels::PIXELS, BATCHES, p => p.col_start += 1),
+    misread!("every batch is written to the first rows", map_pixels::PIXELS, BATCHES, p => p.row_start = 0),
+    misread!("no ln N", approximate_weights::WEIGHTS, CAUSAL_LSH, p => p.lsh.flags &= !flags::PAIR_COUNT),
+    misread!("one round alone", approximate_weights::WEIGHTS, "lsh, None, 1 before, 0 after, rules 3",
+        p => p.lsh.rounds = 1),
     Broken {
         what: "signs are kept",
         kernel: &effective_weights::WEIGHTS,
@@ -446,30 +276,10 @@ const BROKEN: &[Broken] = &[
             b[2].f_mut()[0] *= -1.0;
         },
     },
-    Broken {
-        what: "signs are lost",
-        kernel: &effective_weights::WEIGHTS,
-        case: "linformer, uneven, a matrix a head",
-        twin: |p, w, b| {
-            let positive = with::<effective_weights::Params>(p, |p| p.is_signed = 0);
-            (effective_weights::WEIGHTS.twin)(&positive, w, b);
-        },
-    },
-    Broken {
-        what: "every slice is written to the first columns",
-        kernel: &effective_weights::WEIGHTS,
-        case: SLICES,
-        twin: |p, w, b| {
-            let first = with::<effective_weights::Params>(p, |p| p.column_start = 0);
-            (effective_weights::WEIGHTS.twin)(&first, w, b);
-        },
-    },
-    Broken {
-        what: "a key too few",
-        kernel: &top_keys::SELECT,
-        case: "full, measured",
-        twin: |p, w, b| (top_keys::SELECT.twin)(&with::<top_keys::Params>(p, |p| p.count -= 1), w, b),
-    },
+    misread!("signs are lost", effective_weights::WEIGHTS, "linformer, uneven, a matrix a head", p => p.is_signed = 0),
+    misread!("every slice is written to the first columns", effective_weights::WEIGHTS, SLICES,
+        p => p.column_start = 0),
+    misread!("a key too few", top_keys::SELECT, "full, measured", p => p.count -= 1),
     Broken {
         what: "of equal keys the last comes first",
         kernel: &top_keys::SELECT,
@@ -484,12 +294,8 @@ const BROKEN: &[Broken] = &[
             }
         },
     },
-    Broken {
-        what: "the strongest key alone",
-        kernel: &top_attention::ATTEND,
-        case: "full, strongest keys in batches of rows",
-        twin: |p, w, b| (top_attention::ATTEND.twin)(&with::<top_attention::Params>(p, |p| p.count = 1), w, b),
-    },
+    misread!("the strongest key alone", top_attention::ATTEND, "full, strongest keys in batches of rows",
+        p => p.count = 1),
     Broken {
         what: "weights are not normalised",
         kernel: &top_attention::ATTEND,
@@ -499,27 +305,6 @@ const BROKEN: &[Broken] = &[
             b[3].f_mut().iter_mut().for_each(|out| *out *= 1.001);
         },
     },
-    Broken {
-        what: "keys of other buckets are covered",
-        kernel: &coverage::COVERAGE,
-        case: BATCHES,
-        twin: |p, w, b| {
-            let all = with::<coverage::Params>(p, |p| p.lsh.flags &= !flags::SAME_BUCKET);
-            (coverage::COVERAGE.twin)(&all, w, b);
-        },
-    },
-    Broken {
-        what: "only the very strongest keys are hits",
-        kernel: &coverage::COVERAGE,
-        case: BATCHES,
-        twin: |p, w, b| (coverage::COVERAGE.twin)(&with::<coverage::Params>(p, |p| p.count /= 2), w, b),
-    },
+    misread!("keys of other buckets are covered", coverage::COVERAGE, BATCHES, p => p.lsh.flags &= !flags::SAME_BUCKET),
+    misread!("only the very strongest keys are hits", coverage::COVERAGE, BATCHES, p => p.count /= 2),
 ];
-
-fn chunked(params: &[u8], widths: Widths, buffers: &mut [Data], change: fn(&mut chunked_attention::Params)) {
-    (chunked_attention::ATTEND.twin)(&with(params, change), widths, buffers);
-}
-
-fn pairs(params: &[u8], widths: Widths, buffers: &mut [Data], change: fn(&mut attention_map::Params)) {
-    (attention_map::PAIRS.twin)(&with(params, change), widths, buffers);
-}

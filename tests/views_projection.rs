@@ -10,7 +10,7 @@ use attention_lab::settings::{InputKind, Method, Projection, Settings, Sharing};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
-use window::{screenshot, sees, settle};
+use window::{screenshot, sees, settle, step_until};
 
 fn open(size: [f32; 2], theme: egui::Theme, settings: Settings) -> Harness<'static, App> {
     let mut app = window::open(size, theme, settings);
@@ -21,13 +21,7 @@ fn open(size: [f32; 2], theme: egui::Theme, settings: Settings) -> Harness<'stat
 
 /// Steps until some words are on the screen.
 fn until(app: &mut Harness<'_, App>, words: &str) {
-    for _ in 0..100_000 {
-        app.step();
-        if app.query_all_by_label_contains(words).next().is_some() {
-            return;
-        }
-    }
-    panic!("\"{words}\" never came: {}", app.state().summary());
+    step_until(app, |app| app.query_all_by_label_contains(words).next().is_some());
 }
 
 fn has_image(app: &Harness<'_, App>, name: &str) {

@@ -56,6 +56,7 @@ fn tables_live() {
     sees(&app, "8,355,840");
     pictures(&mut app, "tables");
     app.set_size(egui::vec2(1280.0, 2000.0));
+    app.ctx.set_theme(egui::Theme::Dark);
     app.run();
     app.get_by_label("Take the settings").click();
     settle(&mut app);

@@ -26,7 +26,7 @@ use session::{Again, Session, Stands};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use views::{attention, buckets, codes, compare, layers, memory, projection, rank, result, tables, theory};
+use views::{attention, buckets, codes, layers, memory, projection, rank, result, tables, theory};
 
 /// Size of notes; what egui calls small is too small for a lecture hall.
 const SMALL: f32 = 11.0;
@@ -75,7 +75,6 @@ struct Views {
     rank: rank::State,
     tables: tables::State,
     layers: layers::State,
-    compare: compare::State,
 }
 
 impl App {

@@ -297,7 +297,7 @@ impl App {
                 View::Rank => rank::show(ui, &scene, &mut self.views.rank, commands),
                 View::Tables => tables::show(ui, &scene, &mut self.views.tables, commands),
                 View::Layers => layers::show(ui, &scene, &mut self.views.layers, commands),
-                View::Compare => compare::show(ui, &scene, &mut self.views.compare, commands),
+                View::Compare => compare::show(ui, &scene, commands),
             }
         });
     }

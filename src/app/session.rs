@@ -5,44 +5,34 @@
 //! together. New settings make a new stage, which takes the screen over when the method on the
 //! screen has its outcome.
 
+mod answers;
+mod check;
+mod stages;
+mod standing;
+
 use super::background::Background;
-use super::job::{Berth, Built, Checked, Done, Exam, Job, Task, answer, build, check};
-use super::scene::{Answer, Missing, Question, Scene};
-use super::stage::{FAMILIES, Stage, Subject, family, input_key, key, slot, soon};
+use super::job::{Berth, Done, Job, Task, answer, build, check};
+use super::scene::{Answer, Missing, Question};
+use super::stage::{FAMILIES, Stage, Subject, family, key, slot};
 use crate::gpu::run::Progress;
 use crate::gpu::{Fault, Gpu};
 use crate::inputs::Picture;
-use crate::lab::{self, LabError, Run};
-use crate::settings::{InputKind, Method, Sample, Settings};
+use crate::lab::{LabError, Run};
+use crate::settings::{Method, Sample, Settings};
 use crate::text::Text;
+use answers::Answers;
+use check::Check;
+pub use standing::Stands;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 use web_time::Instant;
 
-/// Exact attention that takes longer than this runs only when asked.
-const PUT_OFF_MS: f64 = 3000.0;
-/// The other two are what people came for: they wait only where a slider has made them quadratic.
-const PUT_OFF_SPARSE_MS: f64 = 20_000.0;
-/// Settings that change again within this time are not run.
-const SETTLE: Duration = Duration::from_millis(60);
 /// A frame gives the worker about this long.
 const FRAME: Duration = Duration::from_millis(8);
 /// On the page, progress is drawn this often; where a frame is computed on the CPU, it takes the work's time.
 const PROGRESS: Duration = Duration::from_millis(250);
 const SOFTWARE_PROGRESS: Duration = Duration::from_millis(1000);
-/// Answers kept for a view that asks again.
-const KEPT_ANSWERS: usize = 32;
-
-/// How the result for the newest settings stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stands {
-    Running,
-    Done,
-    Cancelled,
-    /// There is no input, or the device failed.
-    Failed,
-}
 
 /// When the worker wants to be polled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +40,6 @@ pub enum Again {
     Never,
     NextFrame,
     After(Duration),
-}
-
-/// The check of the device.
-enum Check {
-    /// Waits for its turn or runs. New settings go first, and then it starts over.
-    Asked(Exam),
-    Done(Checked),
 }
 
 pub struct Session {
@@ -78,10 +61,7 @@ pub struct Session {
     due: Instant,
     berth: Berth,
     berthed: Option<Subject>,
-    /// Asked by the views of the last frame, oldest first.
-    asked: Vec<Question>,
-    answers: Vec<(Question, Answer)>,
-    answered: Option<Subject>,
+    answers: Answers,
     /// Runs although it takes long.
     forced: Option<Settings>,
     check: Option<Check>,
@@ -113,9 +93,7 @@ impl Session {
             due: Instant::now(),
             berth: Berth::default(),
             berthed: None,
-            asked: Vec::new(),
-            answers: Vec::new(),
-            answered: None,
+            answers: Answers::default(),
             forced: None,
             check: None,
             cancelled: false,
@@ -136,113 +114,13 @@ impl Session {
         self.full_way
     }
 
-    /// Takes new settings, which must be valid; outcomes that they do not touch are kept.
-    pub fn change(&mut self, settings: Settings) {
-        if family(settings.method) == Method::Full {
-            self.full_way = settings.method;
-        }
-        let input = self.stages().find(|stage| input_key(&stage.settings) == input_key(&settings));
-        let input = input.and_then(|stage| stage.input.clone());
-        let slots = FAMILIES.map(|method| {
-            let key = key(&settings, method, self.full_way);
-            let kept = |stage: &Stage| {
-                let same = stage.input.as_ref().zip(input.as_ref()).is_some_and(|(a, b)| Rc::ptr_eq(a, b));
-                let outcome = stage.slots[slot(method)].as_ref().ok()?;
-                (same && outcome.settings == key).then(|| outcome.clone())
-            };
-            self.stages().find_map(kept).ok_or(Missing::Soon)
-        });
-        self.begin(Stage { settings, input, slots });
-        self.due = Instant::now() + SETTLE;
-    }
-
-    /// The user's own picture, for `sample = own`.
-    pub fn open(&mut self, picture: Picture) {
-        self.own = Some(Rc::new(picture));
-        let shows_own =
-            |stage: &Stage| stage.settings.input == InputKind::Picture && stage.settings.sample == Sample::Own;
-        if let Some(settings) = self.target().filter(|stage| shows_own(stage)).map(|stage| stage.settings.clone()) {
-            self.begin(Stage { settings, input: None, slots: soon() });
-        }
-    }
-
-    pub fn has_own(&self) -> bool {
-        self.own.is_some()
-    }
-
-    fn begin(&mut self, stage: Stage) {
-        self.task = None;
-        self.failure = None;
-        self.cancelled = false;
-        // Other settings may fit.
-        if matches!(self.fault, Some(Fault::OutOfMemory(_))) {
-            self.gpu.forget_shortage();
-            self.fault = None;
-        }
-        // A fit is one of the outcome that it starts from.
-        if stage.slots[slot(Method::Linformer)].is_err() {
-            self.berth.forget_fit();
-        }
-        self.next = Some(stage);
-        self.settle();
-    }
-
-    fn stages(&self) -> impl Iterator<Item = &Stage> {
-        self.next.iter().chain(&self.shown)
-    }
-
-    fn target(&self) -> Option<&Stage> {
-        self.next.as_ref().or(self.shown.as_ref())
-    }
-
-    fn target_mut(&mut self) -> Option<&mut Stage> {
-        self.next.as_mut().or(self.shown.as_mut())
-    }
-
-    /// Runs a method that was put off.
-    pub fn run_now(&mut self, method: Method) {
-        let Some(settings) = self.target().map(|stage| key(&stage.settings, method, self.full_way)) else { return };
-        self.forced = Some(settings);
-        // It goes first.
-        self.task = None;
-        self.resume();
-    }
-
     /// Stops what runs; what there is stays.
     pub fn cancel(&mut self) {
         match self.task.take().map(|task| task.job) {
-            Some(Job::Ask(question)) => self.keep(question, Answer::Failed(Text::Cancelled.get().to_owned())),
+            Some(Job::Ask(question)) => self.answers.keep(question, Answer::Failed(Text::Cancelled.get().to_owned())),
             Some(Job::Check) => self.check = None,
             _ => self.cancelled = true,
         }
-    }
-
-    /// Checks this device, once the newest settings have their result.
-    pub fn check(&mut self, exam: Exam) {
-        // It goes before the other methods.
-        self.task = None;
-        self.check = Some(Check::Asked(exam));
-        self.resume();
-    }
-
-    /// True until the check that was asked for is done.
-    pub fn is_checking(&self) -> bool {
-        self.checking().is_some()
-    }
-
-    /// What it is checked on, until that is done.
-    pub fn checking(&self) -> Option<&Exam> {
-        if let Some(Check::Asked(exam)) = &self.check { Some(exam) } else { None }
-    }
-
-    /// What the last check found.
-    pub fn checked(&self) -> Option<&Checked> {
-        if let Some(Check::Done(checked)) = &self.check { Some(checked) } else { None }
-    }
-
-    /// Forgets what the last check found.
-    pub fn forget_check(&mut self) {
-        self.check = None;
     }
 
     /// Goes on after [`Session::cancel`].
@@ -267,50 +145,11 @@ impl Session {
         self.resume();
     }
 
-    /// What went wrong with the device.
-    pub fn fault(&self) -> Option<&Fault> {
-        self.fault.as_ref()
-    }
-
-    /// Why there is no input for the newest settings.
-    pub fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
-    }
-
-    /// True while the screen shows the result of earlier settings.
-    pub fn is_old(&self) -> bool {
-        self.next.is_some()
-    }
-
-    /// How the result for the newest settings stands.
-    pub fn stands(&self) -> Stands {
-        if self.fault.is_some() || self.failure.is_some() {
-            Stands::Failed
-        } else if self.cancelled {
-            Stands::Cancelled
-        } else if self.is_old() {
-            Stands::Running
-        } else {
-            Stands::Done
-        }
-    }
-
-    /// What runs, how far it is, and for how long one job has followed the other.
-    pub fn running(&self) -> Option<(Job, &Progress, Duration)> {
-        let busy = self.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
-        self.task.as_ref().map(|task| (task.job, &*task.progress, busy))
-    }
-
     /// Questions of the frame that was just drawn; others are forgotten.
     pub fn ask(&mut self, questions: &[Question]) {
-        self.asked.retain(|question| questions.contains(question));
-        for question in questions {
-            if !self.asked.contains(question) {
-                self.asked.push(*question);
-            }
-        }
+        self.answers.ask(questions);
         if let Some(Task { job: Job::Ask(question), .. }) = &self.task
-            && !self.asked.contains(question)
+            && !self.answers.is_asked(question)
             && !question.is_seen_through()
         {
             self.task = None;
@@ -318,33 +157,7 @@ impl Session {
     }
 
     pub fn answer(&self, question: Question) -> Option<Answer> {
-        self.answers.iter().rev().find(|(known, _)| *known == question).map(|(_, answer)| answer.clone())
-    }
-
-    /// What the views look at; `None` before the first result.
-    pub fn scene<'a>(&'a self, answer: &'a dyn Fn(Question) -> Option<Answer>) -> Option<Scene<'a>> {
-        let stage = self.shown.as_ref()?;
-        let outcome = |method: Method| match &stage.slots[slot(method)] {
-            Ok(outcome) => Ok(outcome),
-            Err(Missing::Soon) if self.cancelled => Err(&self.cancelled_slot),
-            Err(missing) => Err(missing),
-        };
-        Some(Scene {
-            settings: &stage.settings,
-            input: stage.input.as_ref()?,
-            method: family(stage.settings.method),
-            full: outcome(Method::Full),
-            lsh: outcome(Method::Lsh),
-            linformer: outcome(Method::Linformer),
-            answer,
-            limits: self.gpu.limits,
-            token: None,
-            locked: false,
-            head: 0,
-            round: 0,
-            adapter: &self.gpu.info.name,
-            software: self.gpu.is_software(),
-        })
+        self.answers.get(&question).cloned()
     }
 
     /// True when [`Session::poll`] has something to do.
@@ -424,9 +237,9 @@ impl Session {
         }
         // Questions are about what is on the screen.
         let subject = self.shown.as_ref().filter(|_| self.next.is_none())?.subject()?;
-        let question = self.asked.iter().rev().find(|question| self.answer(**question).is_none())?;
+        let question = self.answers.open()?;
         let on_device = self.berthed.as_ref() == Some(&subject);
-        if on_device { Some(Job::Ask(*question)) } else { (!self.cancelled).then_some(Job::Run(current)) }
+        if on_device { Some(Job::Ask(question)) } else { (!self.cancelled).then_some(Job::Run(current)) }
     }
 
     fn start(&mut self, job: Job) {
@@ -474,55 +287,12 @@ impl Session {
             (Job::Run(method), Done::Ran(result)) => self.ran(method, *result),
             (Job::Ask(question), Done::Answered(result)) => {
                 let answer = result.unwrap_or_else(|error| Answer::Failed(self.told(error)));
-                self.keep(question, answer);
+                self.answers.keep(question, answer);
             }
             (_, Done::Checked(checked)) => self.check = Some(Check::Done(checked)),
             _ => {}
         }
         self.settle();
-    }
-
-    fn built(&mut self, result: Built) {
-        let (input, picture) = match result {
-            Ok(built) => built,
-            Err(why) => {
-                self.failure = Some(why);
-                return;
-            }
-        };
-        let Some(target) = self.target_mut() else { return };
-        target.input = Some(Rc::new(input));
-        let sample = target.settings.sample;
-        if let Some(picture) = picture.filter(|_| sample != Sample::Own) {
-            self.sample = Some((sample, picture));
-        }
-    }
-
-    fn ran(&mut self, method: Method, result: Result<Run, LabError>) {
-        let told = match result {
-            Ok(run) => Ok(run),
-            Err(error) => Err(self.told(error)),
-        };
-        let berth = self.berth.clone();
-        let Some(target) = self.target_mut() else { return };
-        let on_screen = family(target.settings.method) == method;
-        let slot = &mut target.slots[slot(method)];
-        let run = match told {
-            Ok(run) => run,
-            Err(why) => {
-                *slot = Err(Missing::Failed(why));
-                return;
-            }
-        };
-        // A run that was repeated for its buffers alone changes nothing on the screen.
-        if slot.is_err() {
-            *slot = Ok(run.outcome.clone());
-        }
-        if on_screen {
-            let subject = target.subject();
-            berth.moor(Some(run));
-            self.berthed = subject;
-        }
     }
 
     /// The words of an error; a fault is remembered.
@@ -532,53 +302,5 @@ impl Session {
             self.fault = Some(fault);
         }
         words
-    }
-
-    fn keep(&mut self, question: Question, answer: Answer) {
-        self.answers.retain(|(known, _)| !question.supersedes(known));
-        if self.answers.len() >= KEPT_ANSWERS {
-            let asked = &self.asked;
-            let oldest = self.answers.iter().position(|(known, _)| !asked.contains(known)).unwrap_or(0);
-            self.answers.remove(oldest);
-        }
-        self.answers.push((question, answer));
-    }
-
-    /// Puts off what takes long, lets the next stage take the screen over, and forgets answers about
-    /// what is no longer there.
-    fn settle(&mut self) {
-        for method in FAMILIES {
-            if let (Some(missing), Some(target)) = (self.judge(method), self.target_mut()) {
-                target.slots[slot(method)] = Err(missing);
-            }
-        }
-        let ready = |stage: &Stage| stage.input.is_some() && !matches!(stage.current(), Err(Missing::Soon));
-        if self.next.as_ref().is_some_and(ready) {
-            self.shown = self.next.take();
-        }
-        let subject = self.shown.as_ref().and_then(Stage::subject);
-        if subject != self.answered {
-            let holds = |answer: &Answer| !matches!(answer, Answer::Failed(_));
-            self.answers.retain(|(question, answer)| question.stands_alone() && holds(answer));
-            self.answered = subject;
-        }
-    }
-
-    /// Whether a method is to wait until it is asked for; the pace is known better after each run, so
-    /// it is judged again.
-    fn judge(&self, method: Method) -> Option<Missing> {
-        let target = self.target()?;
-        let input = target.input.as_ref()?;
-        if !matches!(target.slots[slot(method)], Err(Missing::Soon | Missing::PutOff { .. })) {
-            return None;
-        }
-        let settings = key(&target.settings, method, self.full_way);
-        let dims = input.problem.dims;
-        let plan = lab::plan(&dims, &lab::measured(&settings, &dims), self.gpu.limits);
-        // What is refused takes no time to say so.
-        let ms = plan.map_or(0.0, |plan| self.gpu.estimate_ms(&plan));
-        let limit = if method == Method::Full { PUT_OFF_MS } else { PUT_OFF_SPARSE_MS };
-        let waits = ms > limit && self.forced.as_ref() != Some(&settings);
-        Some(if waits { Missing::PutOff { seconds: ms / 1e3 } } else { Missing::Soon })
     }
 }

@@ -2,7 +2,8 @@
 //! stays on the device, with whoever asks.
 
 use super::projection::{Errors, Matrix, PLAIN, Reference, of_head};
-use super::{LabError, Run, image};
+use super::weights::image;
+use super::{LabError, Run};
 use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;

@@ -1,7 +1,8 @@
 //! Who moved my chunk: a causal mask gives every later key the weight 0, and yet a change of the last
 //! token moves earlier outputs, since it moves the sort and so the borders of the chunks.
 
-use super::{LabError, Run, measured, plan, read_lists, read_out};
+use super::readings::{read_lists, read_out};
+use super::{LabError, Run, measured, plan};
 use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;

@@ -1,7 +1,8 @@
 //! Linformer's projections themselves: E and F as pictures, and how far the output and the n x n map of
 //! one head lie from exact attention for every projection and every k.
 
-use super::{LabError, Run, read_out};
+use super::readings::read_out;
+use super::{LabError, Run};
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
 use crate::gpu::{Gpu, yield_now};

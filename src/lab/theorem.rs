@@ -1,7 +1,8 @@
 //! What untrained projections do to the current input, over k, to be held against the bounds of
 //! Linformer's theorems.
 
-use super::{LabError, Run, measured, plan, read_out};
+use super::readings::read_out;
+use super::{LabError, Run, measured, plan};
 use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;

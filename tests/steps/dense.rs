@@ -1,6 +1,6 @@
 //! Wrong twins of the dense layers' kernels.
 
-use super::{Broken, with};
+use super::Broken;
 use attention_lab::steps::*;
 
 const RAGGED: &str = "products of 33 x 17, 65 x 17 and 65 x 5";
@@ -28,54 +28,16 @@ pub const BROKEN: &[Broken] = &[
             b[0].u_mut().iter_mut().for_each(|id| *id &= 3);
         },
     },
-    Broken {
-        what: "a matrix that is not transposed",
-        kernel: &matrix_product::MULTIPLY,
-        case: "products of 64 x 16, 32 x 16 and 32 x 128",
-        twin: |p, w, b| product(p, w, b, |p| (p.a_row, p.a_column) = (p.a_column, p.a_row)),
-    },
-    Broken {
-        what: "the last term is lost",
-        kernel: &matrix_product::MULTIPLY,
-        case: RAGGED,
-        twin: |p, w, b| product(p, w, b, |p| p.inner_end -= 1),
-    },
-    Broken {
-        what: "no bias",
-        kernel: &matrix_product::MULTIPLY,
-        case: RAGGED,
-        twin: |p, w, b| product(p, w, b, |p| p.biased = 0),
-    },
-    Broken {
-        what: "no sign",
-        kernel: &matrix_product::MULTIPLY,
-        case: RAGGED,
-        twin: |p, w, b| product(p, w, b, |p| p.sign = 1.0),
-    },
-    Broken {
-        what: "only the last pass counts",
-        kernel: &matrix_product::MULTIPLY,
-        case: "products, sums of 20000 terms",
-        twin: |p, w, b| product(p, w, b, |p| p.accumulate = 0),
-    },
-    Broken {
-        what: "the first row is lost",
-        kernel: &column_sums::ADD,
-        case: BENT,
-        twin: |p, w, b| (column_sums::ADD.twin)(&with::<column_sums::Params>(p, |p| p.start += 1), w, b),
-    },
-    Broken {
-        what: "sums begin anew",
-        kernel: &column_sums::ADD,
-        case: BENT,
-        twin: |p, w, b| (column_sums::ADD.twin)(&with::<column_sums::Params>(p, |p| p.accumulate = 0), w, b),
-    },
-    Broken {
-        what: "no epsilon",
-        kernel: &layer_norm::NORMALIZE,
-        case: "norm and gelu of 70 x 5, AllLengths",
-        twin: |p, w, b| (layer_norm::NORMALIZE.twin)(&with::<layer_norm::Params>(p, |p| p.eps = 0.0), w, b),
-    },
+    misread!("a matrix that is not transposed", matrix_product::MULTIPLY, "products of 64 x 16, 32 x 16 and 32 x 128",
+        p => (p.a_row, p.a_column) = (p.a_column, p.a_row)),
+    misread!("the last term is lost", matrix_product::MULTIPLY, RAGGED, p => p.inner_end -= 1),
+    misread!("no bias", matrix_product::MULTIPLY, RAGGED, p => p.biased = 0),
+    misread!("no sign", matrix_product::MULTIPLY, RAGGED, p => p.sign = 1.0),
+    misread!("only the last pass counts", matrix_product::MULTIPLY, "products, sums of 20000 terms",
+        p => p.accumulate = 0),
+    misread!("the first row is lost", column_sums::ADD, BENT, p => p.start += 1),
+    misread!("sums begin anew", column_sums::ADD, BENT, p => p.accumulate = 0),
+    misread!("no epsilon", layer_norm::NORMALIZE, "norm and gelu of 70 x 5, AllLengths", p => p.eps = 0.0),
     Broken {
         what: "no bias",
         kernel: &layer_norm::NORMALIZE,
@@ -147,20 +109,7 @@ pub const BROKEN: &[Broken] = &[
             b[1] = meant;
         },
     },
-    Broken {
-        what: "later sections begin at row 0",
-        kernel: &cross_entropy::SECTION,
-        case: "loss of 130 rows, 300 words",
-        twin: |p, w, b| (cross_entropy::SECTION.twin)(&with::<cross_entropy::Params>(p, |p| p.row_start = 0), w, b),
-    },
-    Broken {
-        what: "no factor",
-        kernel: &scaled_copy::COPY,
-        case: LOSS,
-        twin: |p, w, b| (scaled_copy::COPY.twin)(&with::<scaled_copy::Params>(p, |p| p.factor = 1.0), w, b),
-    },
+    misread!("later sections begin at row 0", cross_entropy::SECTION, "loss of 130 rows, 300 words",
+        p => p.row_start = 0),
+    misread!("no factor", scaled_copy::COPY, LOSS, p => p.factor = 1.0),
 ];
-
-fn product(params: &[u8], widths: Widths, buffers: &mut [Data], change: fn(&mut matrix_product::Params)) {
-    (matrix_product::MULTIPLY.twin)(&with(params, change), widths, buffers);
-}

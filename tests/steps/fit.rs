@@ -1,6 +1,6 @@
 //! Wrong twins of the kernels that fit E and F.
 
-use super::{Broken, with};
+use super::Broken;
 use attention_lab::steps::*;
 
 const OUTPUT: &str = "fit of the output, 65 keys into 7";
@@ -18,35 +18,11 @@ pub const BROKEN: &[Broken] = &[
             b[1] = wanted;
         },
     },
-    Broken {
-        what: "rows of the target are padded",
-        kernel: &residual::RESIDUAL,
-        case: "fit of the map, 130 keys into 129",
-        twin: |p, w, b| {
-            let fewer = with::<residual::Params>(p, |p| p.columns -= 1);
-            (residual::RESIDUAL.twin)(&fewer, w, b);
-        },
-    },
-    Broken {
-        what: "the last row is lost",
-        kernel: &residual::TOTAL,
-        case: OUTPUT,
-        twin: |p, w, b| (residual::TOTAL.twin)(&with::<residual::Params>(p, |p| p.rows -= 1), w, b),
-    },
-    Broken {
-        what: "every loss is written to the first place",
-        kernel: &residual::TOTAL,
-        case: OUTPUT,
-        twin: |p, w, b| (residual::TOTAL.twin)(&with::<residual::Params>(p, |p| p.step = 0), w, b),
-    },
-    Broken {
-        what: "no scale",
-        kernel: &softmax_backward::BACKWARD,
-        case: OUTPUT,
-        twin: |p, w, b| {
-            (softmax_backward::BACKWARD.twin)(&with::<softmax_backward::Params>(p, |p| p.scale = 1.0), w, b)
-        },
-    },
+    misread!("rows of the target are padded", residual::RESIDUAL, "fit of the map, 130 keys into 129",
+        p => p.columns -= 1),
+    misread!("the last row is lost", residual::TOTAL, OUTPUT, p => p.rows -= 1),
+    misread!("every loss is written to the first place", residual::TOTAL, OUTPUT, p => p.step = 0),
+    misread!("no scale", softmax_backward::BACKWARD, OUTPUT, p => p.scale = 1.0),
     Broken {
         what: "the mean slope is kept",
         kernel: &softmax_backward::BACKWARD,
@@ -57,12 +33,7 @@ pub const BROKEN: &[Broken] = &[
             b[1].f_mut()[0] = b[0].f()[0] * before[0] / 17f64.sqrt();
         },
     },
-    Broken {
-        what: "running means are not unbiased",
-        kernel: &adam::STEP,
-        case: OUTPUT,
-        twin: |p, w, b| (adam::STEP.twin)(&with::<adam::Params>(p, |p| p.unbias_first = 1.0), w, b),
-    },
+    misread!("running means are not unbiased", adam::STEP, OUTPUT, p => p.unbias_first = 1.0),
     Broken {
         what: "the running mean is forgotten",
         kernel: &adam::STEP,

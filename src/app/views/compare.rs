@@ -14,10 +14,6 @@ use std::rc::Rc;
 
 const METHODS: [Method; 3] = [Method::Full, Method::Lsh, Method::Linformer];
 
-/// Nothing to keep: the table is read off the outcomes.
-#[derive(Default)]
-pub struct State;
-
 /// In which direction a figure is better.
 #[derive(Clone, Copy, PartialEq)]
 enum Better {
@@ -91,7 +87,7 @@ fn own_bytes(outcome: &Outcome) -> u64 {
     outcome.buffers.iter().filter(|buffer| buffer.role != Role::Instrument).map(|buffer| buffer.bytes).sum()
 }
 
-pub fn show(ui: &mut Ui, scene: &Scene<'_>, _state: &mut State, commands: &mut Vec<Command>) {
+pub fn show(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
     let outcomes = [scene.full, scene.lsh, scene.linformer];
     let known = outcomes.map(Result::ok);
     title(ui, Text::CompareTitle);

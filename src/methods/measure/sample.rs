@@ -1,6 +1,7 @@
 //! Which queries are measured where all would take too long.
 
-use super::{BLOCK_BYTES, MAP_ROWS};
+use super::MAP_ROWS;
+use super::block::BLOCK_BYTES;
 use crate::methods::full::Rows;
 
 /// Up to this length every query is measured, above it [`SAMPLED_QUERIES`].
