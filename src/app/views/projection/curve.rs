@@ -10,7 +10,7 @@ use crate::methods::fit::Loss;
 use crate::settings::Projection;
 use crate::spectrum::Spectrum;
 use crate::text::{Text, fill};
-use egui::{Button, Ui};
+use egui::{Button, Color32, Ui};
 use std::rc::Rc;
 
 /// Projected lengths that are measured, besides the one on the slider.
@@ -36,10 +36,14 @@ pub struct State {
     attempts: [u32; 2],
 }
 
-/// Errors over k of one kind.
+/// What a fit brings close, its name, and its colour where it is not the text's.
+const FITS: [(Loss, Text, Option<Color32>); 2] =
+    [(Loss::Output, Text::CurveFitted, None), (Loss::Map, Text::CurveFittedMap, Some(Color32::from_rgb(190, 150, 20)))];
+
+/// Errors over k of one kind, in a colour or in the text's.
 struct Series {
     name: Text,
-    at: usize,
+    colour: Option<Color32>,
     errors: Vec<(u32, Errors)>,
 }
 
@@ -61,7 +65,7 @@ impl State {
             ui.label(Text::CurveNone.get());
             return;
         }
-        let [attempt, fits] = self.attempts;
+        let [attempt, fitting] = self.attempts;
         let mut waits = None;
         let mut ask = |question: Question| {
             commands.push(Command::Ask(question));
@@ -80,24 +84,27 @@ impl State {
             .collect();
         let mut all: Vec<Series> = NAMES
             .iter()
-            .enumerate()
-            .map(|(at, (projection, name))| {
+            .zip(COLOURS)
+            .map(|((projection, name), colour)| {
                 let of = |point: &Rc<Untrained>| {
                     let found = point.errors.iter().find(|(kind, _)| kind == projection);
                     found.map(|(_, errors)| (point.k, *errors))
                 };
-                Series { name: *name, at, errors: untrained.iter().filter_map(of).collect() }
+                let errors = untrained.iter().filter_map(of).collect();
+                Series { name: *name, colour: Some(colour), errors }
             })
             .collect();
-        if self.fitting {
+        // The map of a long input is not fitted.
+        let fits = FITS.iter().filter(|(loss, ..)| self.fitting && too_large(scene, *loss, 1).is_none());
+        for (loss, name, colour) in fits {
             let errors = lengths.iter().filter_map(|k| {
-                let start = Start { head: scene.head, k: *k, loss: Loss::Output, rate: RATE, attempt: fits };
+                let start = Start { head: scene.head, k: *k, loss: *loss, rate: RATE, attempt: fitting };
                 match ask(Question::FittedErrors { start, steps: STEPS }) {
                     Some(Answer::FittedErrors(errors)) => Some((*k, errors)),
                     _ => None,
                 }
             });
-            all.push(Series { name: Text::CurveFitted, at: NAMES.len(), errors: errors.collect() });
+            all.push(Series { name: *name, colour: *colour, errors: errors.collect() });
         }
         let bound = match ask(Question::LowRank { head: scene.head, random: false }) {
             Some(Answer::LowRank(low_rank)) => bound(&low_rank.spectrum, &lengths),
@@ -153,7 +160,7 @@ fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series], bound: &[[f64; 2]]) {
         let mut traces: Vec<Trace> = all
             .iter()
             .map(|one| {
-                let colour = COLOURS.get(one.at).copied().unwrap_or(ui.visuals().strong_text_color());
+                let colour = one.colour.unwrap_or(ui.visuals().strong_text_color());
                 Trace::dots(one.name.get(), colour, dots(one))
             })
             .filter(|trace| !trace.dots.is_empty())
