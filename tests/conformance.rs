@@ -102,3 +102,18 @@ fn damaged_files_fail_in_words() {
         assert!(matches!(verdict, Verdict::Failed(_)), "{name}: {verdict:?}");
     }
 }
+
+/// The rounds of Hugging Face's code lie one behind the other, and its chunks may be cut across them. Here
+/// they are not, and a case that needs it is refused instead of compared with something else.
+#[test]
+fn chunks_that_hold_two_rounds_are_refused() {
+    let gpu = gpu();
+    let text = std::fs::read_to_string(golden().join("manifest.json")).expect("manifest");
+    let mut manifest = manifest::parse(&text).expect("manifest");
+    let across = |case: &&mut manifest::Case| case.flags.get("chunk_wrap").is_some_and(|wrap| wrap == "global");
+    let case = manifest.cases.iter_mut().find(across).expect("a case");
+    let bytes = std::fs::read(golden().join(&case.file)).expect("file");
+    case.params.insert("chunk_len".to_owned(), 24.into());
+    let Verdict::Failed(why) = block_on(&gpu, verify::verify(&gpu, case, &bytes)) else { panic!("compared") };
+    assert!(why.contains("no multiple of chunk_len 24: a chunk would hold two rounds"), "{why}");
+}

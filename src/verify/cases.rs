@@ -17,6 +17,9 @@ use crate::settings::MAX_N;
 use crate::steps::random_rotation_hash::MAX_FACTORS;
 use serde_json::Value;
 
+/// Heads, and rounds, that a case may have: more than the settings offer.
+const MOST: u32 = 64;
+
 /// Runs a case of a group that is built.
 ///
 /// # Errors
@@ -117,6 +120,11 @@ fn lsh_of(case: &Case, tensors: &Tensors, dims: &Dims, rounds: u32) -> Result<Ls
         Some("none") => Wrap::None,
         other => return Err(format!("flags.chunk_wrap is {other:?}; allowed is global, round or none")),
     };
+    let chunk_len = case.param("chunk_len", 1, dims.n_q)?;
+    if wrap == Wrap::AcrossRounds && dims.n_q % chunk_len != 0 {
+        let n = dims.n_q;
+        return Err(format!("params.n is {n}, no multiple of chunk_len {chunk_len}: a chunk would hold two rounds"));
+    }
     let neighbours = |name: &str| {
         let value = case.number(name)?.unwrap_or(0.0);
         if value.fract() == 0.0 && (0.0..=8.0).contains(&value) {
@@ -128,7 +136,7 @@ fn lsh_of(case: &Case, tensors: &Tensors, dims: &Dims, rounds: u32) -> Result<Ls
     Ok(Lsh {
         rounds,
         factors,
-        chunk_len: case.param("chunk_len", 1, dims.n_q)?,
+        chunk_len,
         rotation_heads,
         semantics: Semantics {
             same_bucket: case.switch("within_bucket_only")?,
@@ -144,9 +152,9 @@ fn lsh_of(case: &Case, tensors: &Tensors, dims: &Dims, rounds: u32) -> Result<Ls
 }
 
 async fn lsh_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
-    let (n, heads) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, 16)?);
+    let (n, heads) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, MOST)?);
     let (d, d_v) = (case.param("d", 1, 128)?, case.param("d_v", 1, 128)?);
-    let rounds = case.param("rounds", 1, 16)?;
+    let rounds = case.param("rounds", 1, MOST)?;
     let dims = Dims { n_q: n, n_kv: n, heads, k_heads: heads, v_heads: heads, d, d_v };
     let lsh = lsh_of(case, tensors, &dims, rounds)?;
     let qk = tensors.floats("qk", &[heads, n, d])?;
@@ -235,7 +243,7 @@ async fn exact(
 }
 
 async fn full_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
-    let (n, heads) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, 16)?);
+    let (n, heads) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, MOST)?);
     let (d, d_v) = (case.param("d", 1, 128)?, case.param("d_v", 1, 128)?);
     let dims = Dims { n_q: n, n_kv: n, heads, k_heads: heads, v_heads: heads, d, d_v };
     let shared_qk = case.switch("shared_qk")?;
@@ -261,20 +269,26 @@ async fn full_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, S
 
 async fn linformer_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
     let (n_q, n_kv) = (case.param("n_q", 1, MAX_N)?, case.param("n_kv", 1, MAX_N)?);
-    let (heads, d, k) = (case.param("heads", 1, 16)?, case.param("d", 1, 128)?, case.param("k", 1, MAX_N)?);
+    let (heads, d, k) = (case.param("heads", 1, MOST)?, case.param("d", 1, 128)?, case.param("k", 1, MAX_N)?);
     let one_or_all = |name: &str| {
         let leading = tensors.leading(name)?;
         let allowed = leading == 1 || leading == heads;
         if allowed { Ok(leading) } else { Err(format!("\"{name}\" has {leading} heads; allowed is 1 or {heads}")) }
     };
-    let (k_heads, v_heads, projection_heads) = (one_or_all("k")?, one_or_all("v")?, one_or_all("E")?);
+    let (k_heads, v_heads) = (one_or_all("k")?, one_or_all("v")?);
     let dims = Dims { n_q, n_kv, heads, k_heads, v_heads, d, d_v: d };
     let biased = case.switch("bias")?;
-    let matrix = |name: &str| tensors.floats(name, &[projection_heads, k, n_kv]).map(<[f32]>::to_vec);
-    let bias = |name: &str| match biased {
-        true => tensors.floats(name, &[projection_heads, k]).map(<[f32]>::to_vec),
-        false => Ok(Vec::new()),
+    let of_projections = if biased { &["E", "F", "E_bias", "F_bias"][..] } else { &["E", "F"] };
+    let each = of_projections.iter().map(|name| one_or_all(name)).collect::<Result<Vec<u32>, String>>()?;
+    let projection_heads = each.into_iter().max().unwrap_or(1);
+    // One that serves all heads stands beside others that do not.
+    let for_each = |name: &str, rest: &[u32]| -> Result<Vec<f32>, String> {
+        let leading = one_or_all(name)?;
+        let shape: Vec<u32> = std::iter::once(leading).chain(rest.iter().copied()).collect();
+        Ok(tensors.floats(name, &shape)?.repeat((projection_heads / leading) as usize))
     };
+    let matrix = |name: &str| for_each(name, &[k, n_kv]);
+    let bias = |name: &str| if biased { for_each(name, &[k]) } else { Ok(Vec::new()) };
     let problem = Problem {
         dims,
         q: tensors.floats("q", &[heads, n_q, d])?.to_vec(),
@@ -313,7 +327,7 @@ async fn linformer_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Wor
 }
 
 async fn real_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
-    let (n, heads, d) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, 16)?, case.param("d", 1, 128)?);
+    let (n, heads, d) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, MOST)?, case.param("d", 1, 128)?);
     let shown: Vec<u32> = match case.params.get("spectrum_heads") {
         Some(Value::Array(list)) => list
             .iter()
