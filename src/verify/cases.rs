@@ -121,7 +121,7 @@ fn lsh_of(case: &Case, tensors: &Tensors, dims: &Dims, rounds: u32) -> Result<Ls
         other => return Err(format!("flags.chunk_wrap is {other:?}; allowed is global, round or none")),
     };
     let chunk_len = case.param("chunk_len", 1, dims.n_q)?;
-    if wrap == Wrap::AcrossRounds && dims.n_q % chunk_len != 0 {
+    if wrap == Wrap::AcrossRounds && !dims.n_q.is_multiple_of(chunk_len) {
         let n = dims.n_q;
         return Err(format!("params.n is {n}, no multiple of chunk_len {chunk_len}: a chunk would hold two rounds"));
     }

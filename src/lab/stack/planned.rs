@@ -22,7 +22,7 @@ pub fn planned_bytes(layer: &Layer, depth: u64, loss: Loss, way: Way, limits: Li
     };
     // The loss meets the streams and the gradients by them; both stay until the end.
     let streams = bytes(&middle, &|spec| is_stream(spec.name));
-    let names = kept(layer, way, limits)?;
+    let names = kept(layer, way, &there, &back);
     let kept = bytes(&there, &|spec| names.contains(spec.name));
     // A layer's plan has its own of what is kept.
     let before = depth.saturating_sub(1) * kept;

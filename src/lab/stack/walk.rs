@@ -143,7 +143,8 @@ impl<'a> Walk<'a> {
     /// When the device cannot hold it, or fails.
     pub async fn forward(&mut self, progress: &Progress) -> Result<(), LabError> {
         let plan = self.forward_plan()?;
-        let kept = kept(&self.stack.layer, self.way, self.gpu.limits)?;
+        let back = backward(&self.stack.layer, self.way, self.gpu.limits)?;
+        let kept = kept(&self.stack.layer, self.way, &plan, &back);
         for at in 0..self.stack.depth() {
             if !self.way.stored && at > 0 {
                 self.inputs.push(self.compared().await?);
@@ -302,12 +303,11 @@ pub(super) fn backward(layer: &Layer, way: Way, limits: Limits) -> Result<Plan, 
 }
 
 /// What the forward pass of a layer leaves for its backward pass.
-pub(super) fn kept(layer: &Layer, way: Way, limits: Limits) -> Result<BTreeSet<&'static str>, Refusal> {
+pub(super) fn kept(layer: &Layer, way: Way, there: &Plan, back: &Plan) -> BTreeSet<&'static str> {
     let own: BTreeSet<_> = layer.parameters().iter().map(|parameter| parameter.name).collect();
-    let names = |plan: Plan| plan.buffers.into_iter().map(|spec| spec.name).collect::<BTreeSet<_>>();
-    let both = &names(forward(layer, way, limits)?) & &names(backward(layer, way, limits)?);
-    let outlives = |name: &&str| if way.stored { !is_stream(name) && !own.contains(name) } else { *name == KEPT };
-    Ok(both.into_iter().filter(outlives).collect())
+    let outlives = |name: &str| if way.stored { !is_stream(name) && !own.contains(name) } else { name == KEPT };
+    let both = there.buffers.iter().map(|spec| spec.name).filter(|name| back.find(name).is_some());
+    both.filter(|name| outlives(name)).collect()
 }
 
 fn add(sum: &mut Cost, cost: Cost) {
