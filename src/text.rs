@@ -1125,6 +1125,9 @@ texts! {
     // Tables: sizes that were moved.
     TablesMoved => "Moved to the nearest size that can be chosen here: {0}.",
     TablesMovedSize => "{0} from {1} to {2}",
+
+    // The bound of the map over k.
+    CurveBoundWaits => "The bound of the map is not drawn: at n = {0} the singular values of P take long and wait to be asked for in the view Rank.",
 }
 
 /// An error as a sentence.

@@ -67,6 +67,16 @@ fn pictures_a_fit_and_the_error_over_k() {
 }
 
 #[test]
+fn the_bound_of_a_long_input_waits_to_be_asked_for() {
+    let settings = Settings { n: 1100, d: 8, input: InputKind::Clusters, ..linformer(Projection::Mean) };
+    let mut app = open([390.0, 4300.0], egui::Theme::Light, settings);
+    app.get_by_label("Measure").click();
+    settle(&mut app);
+    sees(&app, "are off by");
+    sees(&app, "The bound of the map is not drawn: at n = 1,100");
+}
+
+#[test]
 fn a_fit_stops_goes_on_and_is_cleared_by_new_settings() {
     let mut app = open([1280.0, 2600.0], egui::Theme::Light, linformer(Projection::Mean));
     has_image(&app, "E = F, which projects keys and values");

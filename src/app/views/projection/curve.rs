@@ -4,7 +4,7 @@ use super::fit::too_large;
 use super::{pair, waiting};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
-use crate::app::views::{caption, format};
+use crate::app::views::{caption, format, rank};
 use crate::lab::{Errors, Start, Untrained};
 use crate::methods::fit::Loss;
 use crate::settings::Projection;
@@ -72,6 +72,11 @@ impl State {
             }
             answer
         };
+        // What is asked first is answered last: this takes longest. Where it waits to be asked for, it waits for the
+        // view of ranks.
+        let question = Question::LowRank { head: scene.head, random: false };
+        let waits_in_rank = !rank::at_once(scene) && (scene.answer)(question).is_none();
+        let low_rank = if waits_in_rank { None } else { ask(question) };
         let untrained: Vec<Rc<Untrained>> = lengths
             .iter()
             .filter_map(|k| match ask(Question::Untrained { head: scene.head, k: *k }) {
@@ -103,7 +108,7 @@ impl State {
             });
             all.push(Series { name: *name, colour: *colour, errors: errors.collect() });
         }
-        let bound = match ask(Question::LowRank { head: scene.head, random: false }) {
+        let bound = match low_rank {
             Some(Answer::LowRank(low_rank)) => bound(&low_rank.spectrum, &lengths),
             _ => Vec::new(),
         };
@@ -113,6 +118,9 @@ impl State {
         charts(ui, &lengths, &all, &bound);
         if let Some(sampled) = untrained.first().and_then(|point| point.sampled) {
             ui.label(fill(Text::ErrorsSampled, &[&format::count(u64::from(sampled))]));
+        }
+        if waits_in_rank {
+            ui.label(fill(Text::CurveBoundWaits, &[&format::count(scene.settings.n.into())]));
         }
         if let Some(words) = honest(&all) {
             ui.label(words);
