@@ -1128,6 +1128,10 @@ texts! {
 
     // The bound of the map over k.
     CurveBoundWaits => "The bound of the map is not drawn: at n = {0} the singular values of P take long and wait to be asked for in the view Rank.",
+    CurveBoundRows => "The dashed line comes from all rows of P.",
+    CurveBoundLowName => "Lower end of the bound of the map",
+    CurveBoundLow => "At this length only {0} singular values are known, by a randomised method, and the least error of a map of rank k lies between two ends: the dashed line is the lower one, and ends where that tells nothing.",
+    RankErrorBetween => "r = {0}: norm(P - P_r) / norm(P) = {1} in the Frobenius norm. The least of all matrices of this rank is at most that and at least {3}, since the randomised method knows the singular values between two ends; the largest one left out is at least {2}.",
 }
 
 /// An error as a sentence.

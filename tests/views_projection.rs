@@ -74,6 +74,19 @@ fn the_bound_of_a_long_input_waits_to_be_asked_for() {
     settle(&mut app);
     sees(&app, "are off by");
     sees(&app, "The bound of the map is not drawn: at n = 1,100");
+    // It comes from there, as what a randomised method can say.
+    app.state_mut().obey(Command::Open(View::Rank));
+    settle(&mut app);
+    app.get_by_label("Compute").click();
+    settle(&mut app);
+    sees(&app, "The least of all matrices of this rank is at most that and at least");
+    screenshot(&mut app, "rank_phone_randomised");
+    app.state_mut().obey(Command::Open(View::Projection));
+    settle(&mut app);
+    sees(&app, "Lower end of the bound of the map");
+    sees(&app, "the dashed line is the lower one");
+    assert!(app.query_all_by_label_contains("is not drawn").next().is_none());
+    screenshot(&mut app, "projection_phone_long");
 }
 
 #[test]

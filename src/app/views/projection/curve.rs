@@ -8,7 +8,7 @@ use crate::app::views::{caption, format, rank};
 use crate::lab::{Errors, Start, Untrained};
 use crate::methods::fit::Loss;
 use crate::settings::Projection;
-use crate::spectrum::Spectrum;
+use crate::spectrum::{Spectrum, Way};
 use crate::text::{Text, fill};
 use egui::{Button, Color32, Ui};
 use std::rc::Rc;
@@ -109,15 +109,19 @@ impl State {
             all.push(Series { name: *name, colour: *colour, errors: errors.collect() });
         }
         let bound = match low_rank {
-            Some(Answer::LowRank(low_rank)) => bound(&low_rank.spectrum, &lengths),
-            _ => Vec::new(),
+            Some(Answer::LowRank(low_rank)) => Some(Bound::of(&low_rank.spectrum, &lengths)),
+            _ => None,
         };
         if let Some(answer) = waits {
             waiting(ui, answer);
         }
-        charts(ui, &lengths, &all, &bound);
+        charts(ui, &lengths, &all, bound.as_ref());
         if let Some(sampled) = untrained.first().and_then(|point| point.sampled) {
-            ui.label(fill(Text::ErrorsSampled, &[&format::count(u64::from(sampled))]));
+            let rows = if bound.is_some() { Text::CurveBoundRows.get() } else { "" };
+            ui.label(format!("{} {rows}", fill(Text::ErrorsSampled, &[&format::count(u64::from(sampled))])));
+        }
+        if let Some(known) = bound.as_ref().and_then(|bound| bound.known) {
+            ui.label(fill(Text::CurveBoundLow, &[&format::count(known.into())]));
         }
         if waits_in_rank {
             ui.label(fill(Text::CurveBoundWaits, &[&format::count(scene.settings.n.into())]));
@@ -143,13 +147,29 @@ fn lengths(scene: &Scene<'_>) -> Vec<u32> {
     lengths
 }
 
-/// The least error that any map of rank k can have, in per cent, where the singular values are known.
-fn bound(spectrum: &Spectrum, lengths: &[u32]) -> Vec<[f64; 2]> {
-    let known = lengths.iter().filter(|k| **k <= spectrum.known());
-    known.map(|k| [f64::from(*k), spectrum.error(*k).max(LEAST) * 100.0]).collect()
+/// What no map of rank k falls below.
+struct Bound {
+    name: Text,
+    /// k, and per cent.
+    line: Vec<[f64; 2]>,
+    /// So many singular values are known, between two ends.
+    known: Option<u32>,
 }
 
-fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series], bound: &[[f64; 2]]) {
+impl Bound {
+    /// The least error itself, or its lower end. What a dot cannot fall below on the axis is not drawn.
+    fn of(spectrum: &Spectrum, lengths: &[u32]) -> Self {
+        let at = |k: &u32| [f64::from(*k), spectrum.least_error(*k).low * 100.0];
+        let line = lengths.iter().map(at).filter(|[_, error]| *error >= LEAST * 100.0).collect();
+        let (name, known) = match spectrum.way {
+            Way::Exact => (Text::CurveBound, None),
+            Way::Randomised { .. } => (Text::CurveBoundLowName, Some(spectrum.known())),
+        };
+        Self { name, line, known }
+    }
+}
+
+fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series], bound: Option<&Bound>) {
     pair(ui, |ui, output| {
         let value = |errors: &Errors| if output { Some(errors.output) } else { errors.map };
         let dots = |one: &Series| -> Vec<Dot> {
@@ -169,8 +189,9 @@ fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series], bound: &[[f64; 2]]) {
             .filter(|trace| !trace.dots.is_empty())
             .collect();
         // It bounds the map alone: an output may be closer than its map.
-        if !output && !bound.is_empty() {
-            traces.push(Trace::line(Text::CurveBound.get(), ui.visuals().weak_text_color(), bound.to_vec()).dashed());
+        if let Some(bound) = bound.filter(|bound| !output && !bound.line.is_empty()) {
+            let line = Trace::line(bound.name.get(), ui.visuals().weak_text_color(), bound.line.clone());
+            traces.push(line.dashed());
         }
         let values = traces
             .iter()
