@@ -10,7 +10,8 @@ pub enum Way {
     Exact,
     /// The leading ones from products of P with thin blocks (Halko, Martinsson and Tropp 2011).
     Randomised {
-        /// A bound on the spectral norm of what the basis leaves out, which fails once in 10^10 (their equation 4.3).
+        /// A bound on the spectral norm of what the basis leaves out, which fails once in 10^8: 8 probes and
+        /// a factor of 10 (their equation 4.3).
         left_out: f64,
     },
 }
