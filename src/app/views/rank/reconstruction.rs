@@ -44,8 +44,7 @@ impl State {
         let rank = self.rank;
         let next = spectrum.svd.values.get(rank as usize).map_or(0.0, |value| f64::from(*value));
         let Between { low, high } = spectrum.least_error(rank);
-        let words =
-            [format::count(rank.into()), format::percent(high), format::number(next), format::percent(low)];
+        let words = [format::count(rank.into()), format::percent(high), format::number(next), format::percent(low)];
         let text = if spectrum.way == Way::Exact { Text::RankError } else { Text::RankErrorBetween };
         ui.label(fill(text, &words.each_ref().map(String::as_str)));
         if self.drawn.as_ref().is_none_or(|drawn| !Rc::ptr_eq(&drawn.of, own)) {
