@@ -1130,7 +1130,6 @@ texts! {
     LayersLossChunksAxis => "loss chunks (log)",
     LayersBytesAxis => "MiB, peak of the ledger",
     LayersSwapped => "Parameters in host memory save {0} (at most {1} are on the device); forward pass, loss and backward pass took {2} ms, uploads and gradients read back included, against {3} ms with all on the device: one run each, by the clock on the wall.",
-    LayersSwapped => "Parameters in host memory save {0} (at most {1} are on the device); forward and backward took {2} ms, uploads and gradients read back included, against {3} ms with all on the device: one run each, by the clock on the wall.",
 
     // Tables: sizes that were moved.
     TablesMoved => "Moved to the nearest size that can be chosen here: {0}.",
