@@ -1121,6 +1121,10 @@ texts! {
     LayersLossBytes => "Activations at the loss over loss chunks",
     LayersBytesAxis => "MiB, peak of the ledger",
     LayersSwapped => "Parameters in host memory save {0} (at most {1} are on the device); forward and backward took {2} ms, uploads and gradients read back included, against {3} ms with all on the device: one run each, by the clock on the wall.",
+
+    // Tables: sizes that were moved.
+    TablesMoved => "Moved to the nearest size that can be chosen here: {0}.",
+    TablesMovedSize => "{0} from {1} to {2}",
 }
 
 /// An error as a sentence.

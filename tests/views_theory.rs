@@ -75,6 +75,19 @@ fn tables_live() {
 }
 
 #[test]
+fn widths_that_the_tables_do_not_have_are_moved() {
+    let settings = Settings { n: 128, heads: 1, d: 3, ..Settings::default() };
+    let mut app = window::start([390.0, 844.0], egui::Theme::Light, Some(settings));
+    app.state_mut().obey(Command::Open(View::Tables));
+    window::step_until(&mut app, |app| app.query_by_label("Take the settings").is_some());
+    app.get_by_label("Take the settings").click();
+    app.run_steps(4);
+    sees(&app, "heads");
+    sees(&app, "d_model from 3 to 64");
+    screenshot(&mut app, "tables_moved_phone_light");
+}
+
+#[test]
 fn experiments_beside_their_theory() {
     let settings = Settings { n: 256, d: 16, ..Settings::default() };
     let mut app = open([1280.0, 800.0], egui::Theme::Dark, settings.clone(), View::Theory);

@@ -8,13 +8,12 @@ mod speed;
 
 use super::{caption, title};
 use crate::app::scene::{Command, Scene};
-use crate::tables::Sizes;
 use crate::text::Text;
 use egui::{Grid, RichText, ScrollArea, TextWrapMode, Ui};
 
 #[derive(Default)]
 pub struct State {
-    sizes: Sizes,
+    sizes: sizes::State,
     planned: Option<reformer::Planned>,
     savings: linformer::State,
     speed: speed::State,
@@ -25,12 +24,13 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     caption(ui, Text::TablesCaption.get());
     ui.add_space(4.0);
     sizes::show(ui, scene, &mut state.sizes);
+    let sizes = &state.sizes.sizes;
     ui.add_space(8.0);
-    reformer::show(ui, &state.sizes, &mut state.planned);
+    reformer::show(ui, sizes, &mut state.planned);
     ui.add_space(8.0);
-    linformer::show(ui, scene, &state.sizes, &mut state.savings, commands);
+    linformer::show(ui, scene, sizes, &mut state.savings, commands);
     ui.add_space(8.0);
-    speed::show(ui, scene, &state.sizes, &mut state.speed, commands);
+    speed::show(ui, scene, sizes, &mut state.speed, commands);
 }
 
 /// A heading, with its source on hover.
