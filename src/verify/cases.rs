@@ -242,7 +242,7 @@ async fn exact(
     problem: &Problem,
     shared_qk: bool,
     semantics: Semantics,
-    compare: &mut dyn FnMut(&[f32], &[f32]) -> Result<(), String>,
+    mut compare: impl FnMut(&[f32], &[f32]) -> Result<(), String>,
 ) -> Result<(), String> {
     for way in [Way::Online, Way::Rowwise, Way::Materialized] {
         let full = Full { way, shared_qk, semantics };
@@ -270,7 +270,7 @@ async fn full_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, S
         named: Named::new(),
     };
     let mut worst = Worst::default();
-    exact(gpu, &problem, shared_qk, semantics(case)?, &mut |out, lse| {
+    exact(gpu, &problem, shared_qk, semantics(case)?, |out, lse| {
         for (name, got, shape) in [
             ("out_f64", out, &[heads, n, d_v][..]),
             ("out", out, &[heads, n, d_v]),
@@ -371,7 +371,7 @@ async fn real_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, S
     let mut worst = Worst::default();
     if let Some(tolerance) = case.tolerance("out")? {
         let want = tensors.floats("out", &[shown.len() as u32, n, d])?;
-        exact(gpu, &problem, false, semantics(case)?, &mut |out, _| {
+        exact(gpu, &problem, false, semantics(case)?, |out, _| {
             let picked: Vec<f32> =
                 shown.iter().flat_map(|head| &out[*head as usize * per_head..][..per_head]).copied().collect();
             worst.floats("out", &picked, want, tolerance, d as usize, &|_| false)
