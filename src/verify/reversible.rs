@@ -39,9 +39,10 @@ pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, Str
     // The gradient of a sum of squares is twice the output.
     let loss = Loss::Squares(2.0);
     let stack = Stack { layer, parameters, inputs: [x1.to_vec(), x2.to_vec()], loss, seed: 0 };
-    let outputs =
-        case.tolerance("y and gradients")?.ok_or("the manifest gives no tolerance for \"y and gradients\"")?;
-    let rebuilt = case.tolerance("rebuilt inputs")?.ok_or("the manifest gives no tolerance for \"rebuilt inputs\"")?;
+    let given = |key: &'static str| {
+        case.tolerance(key)?.ok_or_else(|| format!("the manifest gives no tolerance for \"{key}\""))
+    };
+    let (outputs, rebuilt) = (given("y and gradients")?, given("rebuilt inputs")?);
     let width = d as usize;
     let mut worst = Worst::default();
     let mut walk = Walk::new(gpu, &stack, Way::default()).await.map_err(|error| error.to_string())?;
