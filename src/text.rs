@@ -920,7 +920,7 @@ texts! {
     TablesMeasure => "Measure {0}",
     TablesMeasureHelp => "Runs attention with its n x n matrix and Linformer at this length on this device, four times each; long lengths take long, and you can cancel.",
     TablesSoon => "being measured",
-    TablesNotMeasured => "n = {0} was not measured: {1}",
+    TablesNotMeasured => "n = {0} was not measured. {1}",
     TablesLinformer3Words => "Printed: time / memory saved by the model of the paper, on a V100. Here: attention alone with its matrix in memory over Linformer with mean pooling, on this device, median of three warm turns / bytes allocated, with batch {0}, {1} heads and d = {2}. Two different experiments: compare how they grow.",
     TablesSpeed => "Speed over the sequence length",
     TablesSpeedHelp => "Measured milliseconds of attention alone at the sizes above, on isotropic random numbers: the methods take turns, and the median of three warm turns counts.",
@@ -1139,7 +1139,7 @@ texts! {
 /// An error as a sentence.
 pub fn sentence(error: impl std::fmt::Display) -> String {
     let words = error.to_string();
-    let mut letters = words.chars();
+    let mut letters = words.trim_end_matches('.').chars();
     letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
 }
 

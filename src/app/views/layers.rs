@@ -80,10 +80,8 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         // The question that was asked last is answered first.
         let stored = ask(scene, Stacked { way: Way { stored: true, ..Way::default() }, ..own }, commands);
         let reversible = ask(scene, own, commands);
-        for known in [&reversible, &stored] {
-            if let Known::Failed(why) = known {
-                ui.label(RichText::new(why).color(ui.visuals().error_fg_color));
-            }
+        if let (Known::Failed(why), _) | (_, Known::Failed(why)) = (&reversible, &stored) {
+            ui.label(RichText::new(why).color(ui.visuals().error_fg_color));
         }
         match &reversible {
             Known::Here(passage) => results(ui, passage, stored.passage(), scene.settings, state),
@@ -119,6 +117,7 @@ fn controls(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         let run = ui.button(Text::LayersRun.get()).on_hover_text(Text::LayersRunHelp.get());
         if run.clicked() {
             state.asked = Some(scene.settings.clone());
+            commands.push(Command::Resume);
         }
     });
 }

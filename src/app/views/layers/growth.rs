@@ -21,6 +21,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, swept: &mut Option<Settings>, comman
     let sweep = ui.button(Text::LayersSweep.get()).on_hover_text(Text::LayersSweepHelp.get());
     if sweep.clicked() {
         *swept = Some(scene.settings.clone());
+        commands.push(Command::Resume);
     }
     if swept.as_ref() != Some(scene.settings) {
         return;

@@ -32,8 +32,6 @@ const NAMES: [(Projection, Text); 4] = [
 pub struct State {
     measuring: bool,
     fitting: bool,
-    /// Counts how often each was asked for: what was cancelled is measured anew.
-    attempts: [u32; 2],
 }
 
 /// What a fit brings close, its name, and its colour where it is not the text's.
@@ -52,11 +50,11 @@ impl State {
         ui.strong(Text::CurveTitle.get());
         let lengths = lengths(scene);
         ui.horizontal_wrapped(|ui| {
-            self.attempts[0] += toggle(ui, &mut self.measuring, Text::CurveMeasure.get(), Text::CurveMeasureHelp);
+            toggle(ui, &mut self.measuring, Text::CurveMeasure.get(), Text::CurveMeasureHelp);
             let most = lengths.last().copied().unwrap_or(1);
             if self.measuring && too_large(scene, Loss::Output, most).is_none() {
                 let name = fill(Text::CurveFit, &[&format::count(u64::from(STEPS))]);
-                self.attempts[1] += toggle(ui, &mut self.fitting, &name, Text::CurveFitHelp);
+                toggle(ui, &mut self.fitting, &name, Text::CurveFitHelp);
             } else {
                 self.fitting = false;
             }
@@ -65,7 +63,6 @@ impl State {
             ui.label(Text::CurveNone.get());
             return;
         }
-        let [attempt, fitting] = self.attempts;
         let mut waits = None;
         let mut ask = |question: Question| {
             commands.push(Command::Ask(question));
@@ -77,7 +74,7 @@ impl State {
         };
         let untrained: Vec<Rc<Untrained>> = lengths
             .iter()
-            .filter_map(|k| match ask(Question::Untrained { head: scene.head, k: *k, attempt }) {
+            .filter_map(|k| match ask(Question::Untrained { head: scene.head, k: *k }) {
                 Some(Answer::Untrained(untrained)) => Some(untrained),
                 _ => None,
             })
@@ -98,7 +95,7 @@ impl State {
         let fits = FITS.iter().filter(|(loss, ..)| self.fitting && too_large(scene, *loss, 1).is_none());
         for (loss, name, colour) in fits {
             let errors = lengths.iter().filter_map(|k| {
-                let start = Start { head: scene.head, k: *k, loss: *loss, rate: RATE, attempt: fitting };
+                let start = Start { head: scene.head, k: *k, loss: *loss, rate: RATE };
                 match ask(Question::FittedErrors { start, steps: STEPS }) {
                     Some(Answer::FittedErrors(errors)) => Some((*k, errors)),
                     _ => None,
@@ -124,11 +121,9 @@ impl State {
     }
 }
 
-/// A button that stays pressed; 1 when it was clicked.
-fn toggle(ui: &mut Ui, on: &mut bool, name: &str, help: Text) -> u32 {
-    let clicked = ui.add(Button::new(name).selected(*on)).on_hover_text(help.get()).clicked();
-    *on ^= clicked;
-    clicked.into()
+/// A button that stays pressed.
+fn toggle(ui: &mut Ui, on: &mut bool, name: &str, help: Text) {
+    *on ^= ui.add(Button::new(name).selected(*on)).on_hover_text(help.get()).clicked();
 }
 
 fn lengths(scene: &Scene<'_>) -> Vec<u32> {
