@@ -25,7 +25,7 @@ const MOST: u32 = 64;
 /// # Errors
 /// A sentence when the case does not make sense or the device fails.
 pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
-    match case.group.as_str() {
+    let worst = match case.group.as_str() {
         "lsh" => lsh_case(gpu, case, tensors).await,
         "full" => full_case(gpu, case, tensors).await,
         "linformer" => linformer_case(gpu, case, tensors).await,
@@ -33,7 +33,9 @@ pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, Str
         "reversible" => super::reversible::run(gpu, case, tensors).await,
         "spectrum" => spectral::case(gpu, case, tensors).await,
         other => Err(format!("the group \"{other}\" is not known")),
-    }
+    }?;
+    worst.uses_all_of(case)?;
+    Ok(worst)
 }
 
 /// Scale, key norm, self rule and causal mask of a case.
@@ -82,6 +84,15 @@ async fn rows(gpu: &Gpu, workspace: &Workspace, name: &str, ranges: u32, width: 
     for range in 0..ranges {
         let padded = workspace.read_f32(gpu, name, range).await.map_err(|fault| fault.to_string())?;
         all.extend(crate::lab::unpadded(&padded, width));
+    }
+    Ok(all)
+}
+
+/// All ranges of a buffer of single floats.
+async fn floats(gpu: &Gpu, workspace: &Workspace, name: &str, ranges: u32) -> Result<Vec<f32>, String> {
+    let mut all = Vec::new();
+    for range in 0..ranges {
+        all.extend(workspace.read_f32(gpu, name, range).await.map_err(|fault| fault.to_string())?);
     }
     Ok(all)
 }
@@ -168,6 +179,9 @@ async fn lsh_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, St
         projections: Projections::Mean,
         named: Named::new(),
     };
+    for name in ["buckets", "order"] {
+        case.exactly(name)?;
+    }
     let lists = [heads, rounds, n];
     let buckets = tensors.integers("buckets", &lists, lsh.buckets())?;
     let plan = lsh::plan(&dims, &lsh, gpu.limits).map_err(|refusal| refusal.to_string())?;
@@ -207,10 +221,7 @@ async fn lsh_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, St
     let (n_v, n_s) = ([heads, n, d_v], [heads, rounds, n, d_v]);
     let out = rows(gpu, &workspace, "out", heads, d_v).await?;
     let kept = rows(gpu, &workspace, "round output", heads * rounds, d_v).await?;
-    let mut lse = Vec::new();
-    for range in 0..heads * rounds {
-        lse.extend(workspace.read_f32(gpu, "round lse", range).await.map_err(|fault| fault.to_string())?);
-    }
+    let lse = floats(gpu, &workspace, "round lse", heads * rounds).await?;
     for (name, got, shape, width, self_only) in [
         ("out_f64", &out, &n_v[..], d_v, &by_row as &dyn Fn(usize) -> bool),
         ("out", &out, &n_v[..], d_v, &by_row),
@@ -225,19 +236,20 @@ async fn lsh_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, St
     Ok(worst)
 }
 
-/// Exact attention in all three ways against one stored output.
+/// Exact attention in all three ways: its output and log-sum-exp against what is stored.
 async fn exact(
     gpu: &Gpu,
     problem: &Problem,
     shared_qk: bool,
     semantics: Semantics,
-    compare: &mut dyn FnMut(&[f32]) -> Result<(), String>,
+    mut compare: impl FnMut(&[f32], &[f32]) -> Result<(), String>,
 ) -> Result<(), String> {
     for way in [Way::Online, Way::Rowwise, Way::Materialized] {
         let full = Full { way, shared_qk, semantics };
         let plan = full::plan(&problem.dims, &full, gpu.limits).map_err(|refusal| refusal.to_string())?;
         let workspace = execute(gpu, &plan, problem).await?;
-        compare(&rows(gpu, &workspace, "out", problem.dims.heads, problem.dims.d_v).await?)?;
+        let out = rows(gpu, &workspace, "out", problem.dims.heads, problem.dims.d_v).await?;
+        compare(&out, &floats(gpu, &workspace, "lse", problem.dims.heads).await?)?;
     }
     Ok(())
 }
@@ -257,11 +269,19 @@ async fn full_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, S
         projections: Projections::Mean,
         named: Named::new(),
     };
-    let want = tensors.floats("out", &[heads, n, d_v])?;
-    let tolerance = case.tolerance("out")?.ok_or("the manifest gives no tolerance for \"out\"")?;
     let mut worst = Worst::default();
-    exact(gpu, &problem, shared_qk, semantics(case)?, &mut |out| {
-        worst.floats("out", out, want, tolerance, d_v as usize, &|_| false)
+    exact(gpu, &problem, shared_qk, semantics(case)?, |out, lse| {
+        for (name, got, shape) in [
+            ("out_f64", out, &[heads, n, d_v][..]),
+            ("out", out, &[heads, n, d_v]),
+            ("lse_f64", lse, &[heads, n]),
+            ("lse", lse, &[heads, n]),
+        ] {
+            if let Some(tolerance) = case.tolerance(name)? {
+                worst.floats(name, got, tensors.floats(name, shape)?, tolerance, 1, &|_| false)?;
+            }
+        }
+        Ok(())
     })
     .await?;
     Ok(worst)
@@ -347,16 +367,17 @@ async fn real_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, S
         projections: Projections::Mean,
         named: Named::new(),
     };
-    let want = tensors.floats("out", &[shown.len() as u32, n, d])?;
-    let tolerance = case.tolerance("out")?.ok_or("the manifest gives no tolerance for \"out\"")?;
     let per_head = (n * d) as usize;
     let mut worst = Worst::default();
-    exact(gpu, &problem, false, semantics(case)?, &mut |out| {
-        let picked: Vec<f32> =
-            shown.iter().flat_map(|head| &out[*head as usize * per_head..][..per_head]).copied().collect();
-        worst.floats("out", &picked, want, tolerance, d as usize, &|_| false)
-    })
-    .await?;
+    if let Some(tolerance) = case.tolerance("out")? {
+        let want = tensors.floats("out", &[shown.len() as u32, n, d])?;
+        exact(gpu, &problem, false, semantics(case)?, |out, _| {
+            let picked: Vec<f32> =
+                shown.iter().flat_map(|head| &out[*head as usize * per_head..][..per_head]).copied().collect();
+            worst.floats("out", &picked, want, tolerance, d as usize, &|_| false)
+        })
+        .await?;
+    }
     let heads: Vec<Head> = shown.iter().map(|head| Head::of(&problem, *head)).collect();
     spectral::compare(gpu, case, tensors, &heads, &[shown.len() as u32, n], &mut worst).await?;
     Ok(worst)

@@ -1,6 +1,7 @@
 //! Comparators: how far an array is from the stored one, in shares of its tolerance.
 
-use super::manifest::Tolerance;
+use super::manifest::{Case, Tolerance};
+use std::collections::BTreeSet;
 
 /// The worst of an array, or of several.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,11 +12,31 @@ pub struct Worst {
     pub share: f64,
     /// Where the largest share is: array and index.
     pub at: String,
+    /// Tolerances, by their names in the manifest, at which something was compared.
+    compared: BTreeSet<String>,
 }
 
 impl Worst {
     pub fn passes(&self) -> bool {
         self.share <= 1.0
+    }
+
+    /// Holds that every tolerance of the case was used: an array that is not looked at must not pass.
+    ///
+    /// # Errors
+    /// A sentence when one was not, or when there is none.
+    pub fn uses_all_of(&self, case: &Case) -> Result<(), String> {
+        if case.tolerance.is_empty() {
+            return Err("the manifest gives no tolerance: nothing can be compared".to_owned());
+        }
+        match case.tolerance.keys().find(|key| !self.compared.contains(*key)) {
+            None => Ok(()),
+            Some(key) => Err(format!(
+                "tolerance.{key} is for nothing that is compared in the group \"{}\"; compared are {}",
+                case.group,
+                self.compared.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+            )),
+        }
     }
 
     fn take(&mut self, error: f64, share: f64, at: impl FnOnce() -> String) {
@@ -39,11 +60,12 @@ impl Worst {
         name: &str,
         got: &[f32],
         want: &[f32],
-        tolerance: Tolerance,
+        tolerance: Tolerance<'_>,
         width: usize,
         self_only: &dyn Fn(usize) -> bool,
     ) -> Result<(), String> {
         same_length(name, got.len(), want.len())?;
+        self.compared.insert(tolerance.key.to_owned());
         for (i, (a, b)) in got.iter().zip(want).enumerate() {
             let (a, b) = (f64::from(*a), f64::from(*b));
             let relative = match tolerance.self_only {
@@ -70,6 +92,7 @@ impl Worst {
         skip: &dyn Fn(usize) -> bool,
     ) -> Result<(), String> {
         same_length(name, got.len(), want.len())?;
+        self.compared.insert(name.to_owned());
         for (i, (a, b)) in got.iter().zip(want).enumerate() {
             let share = if a == b || skip(i) { 0.0 } else { f64::INFINITY };
             let error = if share > 0.0 { (f64::from(*a) - f64::from(*b)).abs() } else { 0.0 };
@@ -87,7 +110,7 @@ fn same_length(name: &str, got: usize, want: usize) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    const TIGHT: Tolerance = Tolerance { absolute: 1e-3, relative: 1e-2, self_only: Some(0.5) };
+    const TIGHT: Tolerance<'_> = Tolerance { key: "x", absolute: 1e-3, relative: 1e-2, self_only: Some(0.5) };
 
     fn floats(got: &[f32], want: &[f32], self_only: bool) -> Worst {
         let mut worst = Worst::default();

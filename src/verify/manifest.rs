@@ -102,30 +102,49 @@ impl Case {
         }
     }
 
-    /// The tolerance of an array, when the manifest gives one in numbers.
+    /// The tolerance of floats, when the manifest gives one; `key` is an array, or a name of several.
     ///
     /// # Errors
-    /// A sentence when it is negative or no number.
-    pub fn tolerance(&self, array: &str) -> Result<Option<Tolerance>, String> {
-        let Some(Value::Object(map)) = self.tolerance.get(array) else { return Ok(None) };
+    /// A sentence when it does not give numbers, or a negative one.
+    pub fn tolerance<'a>(&self, key: &'a str) -> Result<Option<Tolerance<'a>>, String> {
+        let map = match self.tolerance.get(key) {
+            None => return Ok(None),
+            Some(Value::Object(map)) => map,
+            Some(other) => return Err(format!("tolerance.{key} is {other}; floats need an object with atol and rtol")),
+        };
         let read = |name: &str| match map.get(name) {
             None => Ok(None),
             Some(value) => match value.as_f64().filter(|value| value.is_finite() && *value >= 0.0) {
                 Some(value) => Ok(Some(value)),
-                None => Err(format!("tolerance.{array}.{name} is {value}; allowed is a number from 0")),
+                None => Err(format!("tolerance.{key}.{name} is {value}; allowed is a number from 0")),
             },
         };
         Ok(Some(Tolerance {
+            key,
             absolute: read("atol")?.unwrap_or(0.0),
             relative: read("rtol")?.unwrap_or(0.0),
             self_only: read("self_only_rtol")?,
         }))
     }
+
+    /// Refuses a tolerance of integers that is not "exact", with what it may say behind it: they are compared so.
+    ///
+    /// # Errors
+    /// A sentence when there is one that says another thing.
+    pub fn exactly(&self, array: &str) -> Result<(), String> {
+        match self.tolerance.get(array) {
+            None => Ok(()),
+            Some(Value::String(words)) if words.split(' ').next() == Some("exact") => Ok(()),
+            Some(other) => Err(format!("tolerance.{array} is {other}; integers are compared as \"exact\"")),
+        }
+    }
 }
 
 /// `|a - b| <= absolute + relative |b|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerance {
+pub struct Tolerance<'a> {
+    /// Its name in the manifest.
+    pub key: &'a str,
     pub absolute: f64,
     pub relative: f64,
     /// Relative tolerance of rows that see only themselves.
