@@ -34,10 +34,11 @@ fn linformer(projection: Projection) -> Settings {
 
 #[test]
 fn pictures_a_fit_and_the_error_over_k() {
-    for (size, theme, name) in
-        [([1280.0, 800.0], egui::Theme::Dark, "wide"), ([390.0, 844.0], egui::Theme::Light, "phone")]
+    // The shorter, since a fit of the map grows with the square of n.
+    for (size, theme, name, n) in
+        [([1280.0, 800.0], egui::Theme::Dark, "wide", 256), ([390.0, 844.0], egui::Theme::Light, "phone", 128)]
     {
-        let mut app = open(size, theme, linformer(Projection::Gaussian));
+        let mut app = open(size, theme, Settings { n, ..linformer(Projection::Gaussian) });
         has_image(&app, "E, which projects the keys");
         screenshot(&mut app, &format!("projection_{name}"));
         // Taller, so that every section stands on the screen.
@@ -59,6 +60,7 @@ fn pictures_a_fit_and_the_error_over_k() {
         app.get_by_label("And fit 200 steps at each k").click();
         settle(&mut app);
         sees(&app, "Fitted to the output");
+        sees(&app, "Fitted to the map");
         for count in ["288", "24", "12", "1"] {
             sees(&app, count);
         }
