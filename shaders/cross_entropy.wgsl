@@ -15,18 +15,19 @@ fn section(@builtin(workgroup_id) group: vec3u,
   top = row_max(lane, top);
   var total = 0.0;
   for (var j = lane; j < p.vocabulary; j += ROW_WORKGROUP) { total += exp(logits[start + j] - top); }
-  let meant = targets[p.row_start + row];
-  let score = logits[start + meant];
-  // No lane goes on to overwrite the logits before all have read them.
   total = row_sum(lane, total);
+  let meant = targets[p.row_start + row];
   for (var j = lane; j < p.row; j += ROW_WORKGROUP) {
     var slope = 0.0;
     // What pads a row stays 0.
     if (j < p.vocabulary) {
-      slope = exp(logits[start + j] - top) / total;
-      if (j == meant) { slope -= 1.0; }
+      let logit = logits[start + j];
+      slope = exp(logit - top) / total;
+      if (j == meant) {
+        slope -= 1.0;
+        loss[p.row_start + row] = top - logit + log(total);
+      }
     }
     logits[start + j] = slope;
   }
-  if (lane == 0u) { loss[p.row_start + row] = top - score + log(total); }
 }

@@ -280,7 +280,13 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = if self.whole { Text::RefusedBuffer } else { Text::RefusedBinding };
         let (needed, allowed) = (self.needed.to_string(), self.allowed.to_string());
-        let values = [self.buffer, &bytes_in_words(self.needed), &needed, &bytes_in_words(self.allowed), &allowed];
+        let remedy = match self.buffer {
+            "logits" => Text::RefusedLogits,
+            "hidden" | "hidden gradient" => Text::RefusedHidden,
+            _ => Text::RefusedShorter,
+        };
+        let [need, allow] = [self.needed, self.allowed].map(bytes_in_words);
+        let values = [self.buffer, &need, &needed, &allow, &allowed, remedy.get()];
         f.write_str(&fill(text, &values))
     }
 }

@@ -62,7 +62,7 @@ pub enum Method {
 }
 
 /// Attention of the layers of a reversible stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LayerAttention {
     Lsh,
     Full,

@@ -20,8 +20,11 @@ texts! {
     FaultLost => "the graphics device was lost ({0}); the settings are kept, reload or restart to go on",
     FaultOutOfMemory => "the graphics device has no memory left for {0}; choose a shorter sequence or fewer heads",
     FaultRejected => "the graphics device rejected a command ({0}); please report this",
-    RefusedBuffer => "the buffer \"{0}\" needs {1} ({2} bytes), this device allows {3} ({4} bytes); choose a shorter sequence or another method",
-    RefusedBinding => "the buffer \"{0}\" must show a shader {1} ({2} bytes), this device allows {3} ({4} bytes); choose a shorter sequence or another method",
+    RefusedBuffer => "the buffer \"{0}\" needs {1} ({2} bytes), this device allows {3} ({4} bytes); {5}",
+    RefusedBinding => "the buffer \"{0}\" must show a shader {1} ({2} bytes), this device allows {3} ({4} bytes); {5}",
+    RefusedShorter => "choose a shorter sequence or another method",
+    RefusedHidden => "choose more feed-forward chunks or a shorter sequence",
+    RefusedLogits => "choose more loss chunks or a smaller vocabulary",
     ServerAnswered => "the server answered {0}",
     InputNoPicture => "no picture has been opened; choose a sample or a PNG or JPEG file",
     InputNotAPicture => "the file is neither PNG nor JPEG; choose a picture of one of these",
@@ -917,7 +920,7 @@ texts! {
     TablesMeasure => "Measure {0}",
     TablesMeasureHelp => "Runs attention with its n x n matrix and Linformer at this length on this device, four times each; long lengths take long, and you can cancel.",
     TablesSoon => "being measured",
-    TablesNotMeasured => "n = {0} was not measured: {1}",
+    TablesNotMeasured => "n = {0} was not measured. {1}",
     TablesLinformer3Words => "Printed: time / memory saved by the model of the paper, on a V100. Here: attention alone with its matrix in memory over Linformer with mean pooling, on this device, median of three warm turns / bytes allocated, with batch {0}, {1} heads and d = {2}. Two different experiments: compare how they grow.",
     TablesSpeed => "Speed over the sequence length",
     TablesSpeedHelp => "Measured milliseconds of attention alone at the sizes above, on isotropic random numbers: the methods take turns, and the median of three warm turns counts.",
@@ -1039,7 +1042,7 @@ texts! {
     StepLayerBackward => "layer backward",
     StepLayerBackwardHelp => "Gradients of the layer's matrices, gains and biases, and of what flows through them.",
     StepStore => "store",
-    StepStoreHelp => "Copies of a stream that an ordinary residual layer keeps for its backward pass.",
+    StepStoreHelp => "What a layer keeps for its backward pass: bucket ids in few bits, or copies of the stream of an ordinary layer.",
     StepLoss => "loss",
     StepLossHelp => "Log-probabilities of the vocabulary and the gradient that the backward pass begins with, section by section.",
     SetLayers => "layers of the reversible stack",
@@ -1054,7 +1057,9 @@ texts! {
     ViewLayersHelp => "A stack of reversible layers: what its backward pass keeps in memory, and what an ordinary stack does.",
     LayersTitle => "Reversible layers",
     LayersCaption => "A reversible stack keeps two streams and computes every layer's input again from its output; an ordinary stack stores what each layer computed. Play the pass, then add layers: the purple grows, the orange does not.",
-    LayersOnlyReformer => "Layers are built from LSH attention: choose Reformer.",
+    LayersOnlyReformer => "Layers are built from LSH attention, or for comparison from full attention of the same heads: choose Reformer.",
+    LayersAttention => "attention",
+    LayersHidden => "hidden width d_ff",
     LayersRunning => "The layers are running …",
     LayersDepth => "layers",
     LayersChunks => "feed-forward chunks",
@@ -1072,7 +1077,8 @@ texts! {
     LayersPause => "Pause",
     LayersPlayHelp => "Shows the moments one after the other.",
     LayersMomentSlider => "moment",
-    LayersHeld => "{0}: {1} now; the frame's height is {2}",
+    LayersHeld => "{0}: {1} now",
+    StackHostMemory => "the parameters of {0} layers take {1} of host memory, and at most {2} are kept; choose fewer layers, or keep them on the device",
     LayersMoment => "Reversible, {0}: {1} by the ledger of allocations",
     LayersForward => "forward, layer {0}",
     LayersForwardPhase => "forward, first to last layer",
@@ -1112,25 +1118,35 @@ texts! {
     LayersErrors => "Error of the rebuilt inputs",
     LayersErrorsHelp => "norm(rebuilt - input) / norm(input) of both streams, measured at each layer on the way back.",
     LayersLayer => "layer",
-    LayersErrorAxis => "relative error",
-    LayersErrorWords => "Largest: {0}. It grows on the way back, from the last layer to the first; from the first {1} rows at most.",
+    LayersErrorAxis => "relative error (log)",
+    LayersErrorWords => "Largest: {0}. It grows on the way back, from the last layer to the first. From {1} of {2} rows; an error of 0 has no place on the axis.",
     LayersSweep => "Measure over depth and chunks",
     LayersSweepHelp => "Runs both stacks at 1 to 12 layers, one layer in 1 to 16 feed-forward chunks, its loss in 1 to 16 chunks, and the parameters in host memory.",
     LayersGrowth => "Activations over depth",
     LayersChunkBytes => "Activations over feed-forward chunks, one layer",
     LayersLossBytes => "Activations at the loss over loss chunks",
+    LayersDepthAxis => "layers (log)",
+    LayersChunksAxis => "feed-forward chunks (log)",
+    LayersLossChunksAxis => "loss chunks (log)",
     LayersBytesAxis => "MiB, peak of the ledger",
-    LayersSwapped => "Parameters in host memory save {0} (at most {1} are on the device); forward and backward took {2} ms, uploads and gradients read back included, against {3} ms with all on the device: one run each, by the clock on the wall.",
+    LayersSwapped => "Parameters in host memory save {0} (at most {1} are on the device); forward pass, loss and backward pass took {2} ms, uploads and gradients read back included, against {3} ms with all on the device: one run each, by the clock on the wall.",
 
     // Tables: sizes that were moved.
     TablesMoved => "Moved to the nearest size that can be chosen here: {0}.",
     TablesMovedSize => "{0} from {1} to {2}",
+
+    // The bound of the map over k.
+    CurveBoundWaits => "The bound of the map is not drawn: at n = {0} the singular values of P take long and wait to be asked for in the view Rank.",
+    CurveBoundRows => "The dashed line comes from all rows of P.",
+    CurveBoundLowName => "Lower end of the bound of the map",
+    CurveBoundLow => "At this length only {0} singular values are known, by a randomised method, and the least error of a map of rank k lies between two ends: the dashed line is the lower one, and ends where that tells nothing.",
+    RankErrorBetween => "r = {0}: norm(P - P_r) / norm(P) = {1} in the Frobenius norm. The least of all matrices of this rank is at most that and at least {3}, since the randomised method knows the singular values between two ends; the largest one left out is at least {2}.",
 }
 
 /// An error as a sentence.
 pub fn sentence(error: impl std::fmt::Display) -> String {
     let words = error.to_string();
-    let mut letters = words.chars();
+    let mut letters = words.trim_end_matches('.').chars();
     letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
 }
 

@@ -173,6 +173,38 @@ fn run_again_goes_on_after_a_cancel() {
     says(&app, "n = 1,024");
 }
 
+/// In the view of layers, whose button asks for what was cancelled, and by the button that stands above all views.
+#[test]
+fn a_cancelled_question_is_asked_again() {
+    let layers = "input=clusters&method=reversible&n=256&d=16&rounds=2&layers=2";
+    let mut app = opened(Settings::from_query(layers).expect(layers));
+    let cancel = |app: &mut Harness<'_, App>, button: &str| {
+        app.get_by_label(button).click();
+        step_until(app, |app| app.state().is_busy());
+        // It begins in the next frame.
+        app.step();
+        app.state_mut().obey(Command::Cancel);
+        settle(app);
+        sees(app, "Cancelled.");
+    };
+    cancel(&mut app, "Run forward and backward");
+    sees(&app, "It was cancelled.");
+    screenshot(&mut app, "shell_cancelled_question");
+    app.run_steps(10);
+    assert!(!app.state().is_busy(), "it went on by itself");
+    cancel(&mut app, "Run forward and backward");
+    app.get_by_label("Run forward and backward").click();
+    settle(&mut app);
+    sees(&app, "forward, layer 1");
+    app.set_size(egui::vec2(1280.0, 3000.0));
+    app.run();
+    cancel(&mut app, "Measure over depth and chunks");
+    app.get_by_label("Run again").click();
+    settle(&mut app);
+    sees(&app, "Parameters in host memory save");
+    assert!(app.query_by_label("Run again").is_none());
+}
+
 #[test]
 fn a_check_gives_way_to_new_settings_and_can_be_cancelled() {
     let mut app = opened(small());

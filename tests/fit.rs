@@ -11,7 +11,7 @@ use attention_lab::settings::{InputKind, Method, Settings};
 use std::rc::Rc;
 
 const K: u32 = 16;
-const START: Start = Start { head: 0, k: K, loss: Loss::Output, rate: 30, attempt: 0 };
+const START: Start = Start { head: 0, k: K, loss: Loss::Output, rate: 30 };
 
 fn open() -> Session {
     let gpu = pollster::block_on(Gpu::open(true)).expect("a software Vulkan driver");
@@ -102,7 +102,7 @@ fn a_fit_stays_until_settings_touch_it() {
     assert_eq!((&more.losses[..20], place(&session)), (&few.losses[..], at));
 
     // Another start is another fit, in place of this one.
-    session.ask(&[Question::Fit { start: Start { attempt: 1, ..START }, until: 1 }]);
+    session.ask(&[Question::Fit { start: Start { rate: 31, ..START }, until: 1 }]);
     rest(&mut session);
     assert!(target(&session) && place(&session) != at);
 

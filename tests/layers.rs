@@ -250,7 +250,7 @@ fn settings(query: &str) -> Settings {
 
 fn stack(settings: &Settings) -> Stack {
     let input = pollster::block_on(inputs::build(settings, None)).expect("an input");
-    Stack::new(settings, &input.problem)
+    pollster::block_on(Stack::new(settings, &input.problem))
 }
 
 fn run(gpu: &Gpu, query: &str, way: Way) -> Passage {
@@ -424,4 +424,15 @@ fn swapped_and_rehashed_stacks_walk_the_same_way() {
     if rehashed.flips.iter().sum::<u64>() == 0 {
         assert_eq!(again, kept);
     }
+}
+
+/// 24 layers of 11 x 2,048 x 2,048 numbers and some vectors take 4.1 GiB: more than a page can keep beside the device.
+#[test]
+fn parameters_that_host_memory_cannot_hold_are_refused_before_they_are_drawn() {
+    let gpu = open();
+    let stack = stack(&settings("n=16&heads=16&d=128&layers=24"));
+    let way = Way { swap: true, ..Way::default() };
+    let refused = block_on(&gpu, Walk::new(&gpu, &stack, way)).err().expect("refused").to_string();
+    assert!(refused.contains("the parameters of 24 layers take 4.1 GiB of host memory"), "{refused}");
+    assert!(refused.contains("at most 1.0 GiB"), "{refused}");
 }

@@ -145,6 +145,13 @@ fn the_randomised_spectrum_keeps_to_its_own_error() {
                 assert!(between.low <= truth.low + 1e-5 && truth.low <= between.high + 1e-5, "{between:?} {truth:?}");
             }
         }
+        // So does the least error of each rank, which is that of the best approximation; and the ends say something.
+        for r in 0..=some.known() {
+            let (between, truth) = (some.least_error(r), all.error(r));
+            assert!(between.low <= truth + 1e-5 && truth <= between.high + 1e-5, "{r}: {between:?} {truth}");
+            assert_eq!(all.least_error(r).low, all.least_error(r).high);
+        }
+        assert!(some.least_error(8).low > 0.9 * all.error(8));
         // Pixels are means over all entries.
         let side = leading.picture.len().isqrt();
         let edge = |at: usize| at * 420 / side;

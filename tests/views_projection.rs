@@ -67,6 +67,29 @@ fn pictures_a_fit_and_the_error_over_k() {
 }
 
 #[test]
+fn the_bound_of_a_long_input_waits_to_be_asked_for() {
+    let settings = Settings { n: 1100, d: 8, input: InputKind::Clusters, ..linformer(Projection::Mean) };
+    let mut app = open([390.0, 4300.0], egui::Theme::Light, settings);
+    app.get_by_label("Measure").click();
+    settle(&mut app);
+    sees(&app, "are off by");
+    sees(&app, "The bound of the map is not drawn: at n = 1,100");
+    // It comes from there, as what a randomised method can say.
+    app.state_mut().obey(Command::Open(View::Rank));
+    settle(&mut app);
+    app.get_by_label("Compute").click();
+    settle(&mut app);
+    sees(&app, "The least of all matrices of this rank is at most that and at least");
+    screenshot(&mut app, "rank_phone_randomised");
+    app.state_mut().obey(Command::Open(View::Projection));
+    settle(&mut app);
+    sees(&app, "Lower end of the bound of the map");
+    sees(&app, "the dashed line is the lower one");
+    assert!(app.query_all_by_label_contains("is not drawn").next().is_none());
+    screenshot(&mut app, "projection_phone_long");
+}
+
+#[test]
 fn a_fit_stops_goes_on_and_is_cleared_by_new_settings() {
     let mut app = open([1280.0, 2600.0], egui::Theme::Light, linformer(Projection::Mean));
     has_image(&app, "E = F, which projects keys and values");

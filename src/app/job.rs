@@ -10,7 +10,7 @@ use crate::inputs::{self, Input, Picture};
 use crate::lab::rank::trained;
 use crate::lab::{Fit, LabError, Run, speed};
 use crate::settings::{InputKind, Method, Sample, Settings};
-use crate::text::{Text, fill};
+use crate::text::{self, Text, fill};
 use crate::verify::manifest::Case;
 use crate::verify::{self, Totals, Verdict};
 use std::cell::Cell;
@@ -118,7 +118,7 @@ pub async fn answer(
     progress: &Progress,
 ) -> Result<Answer, LabError> {
     let Borrowed { run: Some(run), fit, .. } = on_device else {
-        return Ok(Answer::Failed(Text::Cancelled.get().to_owned()));
+        return Ok(Answer::Failed(text::sentence(Text::Cancelled.get())));
     };
     Ok(match question {
         Question::PairMap { head, window } => Answer::Map(Rc::new(run.pair_map(gpu, head, window, progress).await?)),
@@ -138,7 +138,7 @@ pub async fn answer(
         Question::Savings { sizes } => Answer::Savings(speed::savings(gpu, sizes, progress).await?),
         Question::Speed { sizes } => Answer::Speed(speed::speed(gpu, sizes, progress).await?.into()),
         Question::Matrix { source, head } => Answer::Matrix(run.matrix(source, head).map(Rc::new)),
-        Question::Untrained { head, k, .. } => Answer::Untrained(Rc::new(run.untrained(gpu, head, k, progress).await?)),
+        Question::Untrained { head, k } => Answer::Untrained(Rc::new(run.untrained(gpu, head, k, progress).await?)),
         Question::Fit { start, until } => Answer::Fit(Rc::new(run.fit(gpu, fit, start, until, progress).await?)),
         Question::FittedErrors { start, steps } => {
             Answer::FittedErrors(run.fitted_errors(gpu, start, steps, progress).await?)

@@ -164,6 +164,7 @@ impl App {
             Command::RunNow(method) => self.with_session(|session| session.run_now(method)),
             Command::Check => self.with_session(|session| session.check(Exam::Twins)),
             Command::Cancel => self.with_session(Session::cancel),
+            Command::Resume => self.with_session(Session::resume),
             // Gathered for the whole frame.
             Command::Ask(_) => {}
         }

@@ -125,11 +125,10 @@ pub enum Question {
         source: Source,
         head: u32,
     },
-    /// Errors of the untrained projections with k rows; another attempt is another question.
+    /// Errors of the untrained projections with k rows.
     Untrained {
         head: u32,
         k: u32,
-        attempt: u32,
     },
     /// Goes on with a fit of E and F until it has made so many steps.
     Fit {
@@ -195,7 +194,7 @@ pub enum Answer {
     Series(Rc<Series>),
     LowRank(Rc<LowRank>),
     Trained(Rc<Vec<Layer>>),
-    /// In words, why there is none.
+    /// A sentence: why there is none.
     Failed(String),
 }
 
@@ -219,6 +218,8 @@ pub enum Command {
     /// Checks every step on this device.
     Check,
     Cancel,
+    /// Runs what was cancelled, and asks anew what was not answered.
+    Resume,
 }
 
 /// Why a method has no outcome (yet).

@@ -244,7 +244,7 @@ impl App {
                 let old = shown.filter(|_| session.is_old()).map(|(n, ..)| fill(Text::OldKept, &[&grouped(n.into())]));
                 let note = format!("{} {}", Text::CancelledNote.get(), old.unwrap_or_default());
                 if remark(ui, &note, Some((Text::RunAgain, Text::RunAgainHelp))) {
-                    session.resume();
+                    commands.push(Command::Resume);
                 }
             }
             (Stands::Running, None) => {

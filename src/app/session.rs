@@ -19,7 +19,7 @@ use crate::gpu::{Fault, Gpu};
 use crate::inputs::Picture;
 use crate::lab::{LabError, Run};
 use crate::settings::{Method, Sample, Settings};
-use crate::text::Text;
+use crate::text::{self, Text};
 use answers::Answers;
 use check::Check;
 pub use standing::Stands;
@@ -117,15 +117,16 @@ impl Session {
     /// Stops what runs; what there is stays.
     pub fn cancel(&mut self) {
         match self.task.take().map(|task| task.job) {
-            Some(Job::Ask(question)) => self.answers.keep(question, Answer::Failed(Text::Cancelled.get().to_owned())),
+            Some(Job::Ask(_)) => self.answers.cancel(),
             Some(Job::Check) => self.check = None,
             _ => self.cancelled = true,
         }
     }
 
-    /// Goes on after [`Session::cancel`].
+    /// Goes on after [`Session::cancel`], and tries anew what failed to be answered.
     pub fn resume(&mut self) {
         self.cancelled = false;
+        self.answers.ask_anew();
         self.settle();
     }
 
@@ -157,7 +158,7 @@ impl Session {
     }
 
     pub fn answer(&self, question: Question) -> Option<Answer> {
-        self.answers.get(&question).cloned()
+        self.answers.get(&question)
     }
 
     /// True when [`Session::poll`] has something to do.
@@ -286,7 +287,7 @@ impl Session {
             (_, Done::Built(result)) => self.built(*result),
             (Job::Run(method), Done::Ran(result)) => self.ran(method, *result),
             (Job::Ask(question), Done::Answered(result)) => {
-                let answer = result.unwrap_or_else(|error| Answer::Failed(self.told(error)));
+                let answer = result.unwrap_or_else(|error| Answer::Failed(text::sentence(self.told(error))));
                 self.answers.keep(question, answer);
             }
             (_, Done::Checked(checked)) => self.check = Some(Check::Done(checked)),

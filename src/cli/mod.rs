@@ -13,7 +13,7 @@ use crate::inputs::{self, Picture, Shown, sample_bytes};
 use crate::lab::stack::{self, Stacked};
 use crate::lab::{self, LabError};
 use crate::methods::measure::{Weights, Window};
-use crate::settings::InputKind;
+use crate::settings::{InputKind, KEYS};
 use crate::verify;
 use args::{Request, shown};
 use std::fmt::Display;
@@ -118,7 +118,8 @@ fn run(request: &args::Run) -> Result<(), Failure> {
     let gpu = pollster::block_on(Gpu::open(request.software))?;
     let refused = |error: LabError| match error {
         LabError::Refused(refusal) => {
-            let method = crate::semantics::Choice::spelling(settings.method);
+            let method =
+                KEYS.iter().find(|key| key.name == "method").map(|key| (key.get)(settings)).unwrap_or_default();
             Failure::usage(&format!("--method {method} --n {}: {refusal}", settings.n))
         }
         LabError::Fault(fault) => fault.into(),

@@ -28,8 +28,6 @@ pub struct Start {
     pub loss: Loss,
     /// Learning rate in units of 0.0001.
     pub rate: u32,
-    /// Counts restarts.
-    pub attempt: u32,
 }
 
 /// A fit on the device, as far as it is.

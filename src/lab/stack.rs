@@ -11,8 +11,9 @@ mod planned;
 mod walk;
 
 use super::{LabError, Run, measured};
-use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
+use crate::gpu::{Gpu, yield_now};
+use crate::inputs::rows::pause;
 use crate::methods::measure::Measured;
 use crate::methods::stack::{Attention, Branches, GRADIENT, GRADIENTS, Layer, Loss, Parameter, STREAM, STREAMS};
 use crate::plan::{Limits, Refusal};
@@ -23,19 +24,32 @@ pub use passage::{Cost, Moment, Passage, Phase, Share};
 pub use planned::planned_bytes;
 pub use walk::Walk;
 
-/// Rows of the streams that the reconstruction error is taken from.
-pub const COMPARED_ROWS: u32 = 4096;
+/// Rows, and numbers, of a stream that the reconstruction error is taken from at most.
+const COMPARED_ROWS: u32 = 4096;
+const COMPARED_NUMBERS: u32 = 1 << 20;
+/// Bytes of parameters that are kept in host memory at most: a page has 4 GiB in all.
+const HOST_BYTES: u64 = 1 << 30;
+/// Numbers that are drawn between two breaths.
+const NUMBERS_A_TURN: usize = 1 << 16;
 
-/// Layers of one shape, their parameters in host memory, and what flows in.
+/// Layers of one shape, their parameters, and what flows in.
 #[derive(Clone, Debug)]
 pub struct Stack {
     pub layer: Layer,
-    /// By name, one a layer.
-    pub parameters: Vec<Named>,
+    pub parameters: Parameters,
     /// `[n, width]` each.
     pub inputs: [Vec<f32>; 2],
     pub loss: Loss,
     pub seed: u32,
+}
+
+/// Where the numbers of the layers come from.
+#[derive(Clone, Debug)]
+pub enum Parameters {
+    /// By name, one a layer.
+    Given(Vec<Named>),
+    /// Drawn when they are needed: matrices have normal entries of variance 1 / inputs, gains are 1, biases 0.
+    Seeded { layers: u32 },
 }
 
 /// How a stack is run.
@@ -56,11 +70,15 @@ impl Way {
     }
 }
 
-/// A stack to run on an input: its depth, the chunks of its feed-forward layers and of its loss, and how.
+/// A stack to run on an input: all that settings say of it, and how. Other settings than these are the input's
+/// and those of LSH attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stacked {
     pub layers: u32,
+    pub attention: LayerAttention,
+    pub d_ff: Option<u32>,
     pub chunks: u32,
+    pub vocabulary: u32,
     pub loss_chunks: u32,
     pub way: Way,
 }
@@ -69,7 +87,8 @@ impl Stacked {
     /// The reversible stack of the settings.
     pub fn of(settings: &Settings) -> Self {
         let way = Way { stored: false, rehash: settings.rehash, swap: settings.swap };
-        Self { layers: settings.layers, chunks: settings.ff_chunks, loss_chunks: settings.loss_chunks, way }
+        let Settings { layers, attention, d_ff, ff_chunks: chunks, vocabulary, loss_chunks, .. } = *settings;
+        Self { layers, attention, d_ff, chunks, vocabulary, loss_chunks, way }
     }
 }
 
@@ -79,16 +98,17 @@ impl Run {
     /// # Errors
     /// When the device cannot hold it, or fails.
     pub async fn layers(&self, gpu: &Gpu, stacked: Stacked, progress: &Progress) -> Result<Passage, LabError> {
-        let Stacked { layers, chunks, loss_chunks, way } = stacked;
-        let settings = Settings { layers, ff_chunks: chunks, loss_chunks, ..self.outcome.settings.clone() };
-        Stack::new(&settings, &self.input.problem).run(gpu, way, progress).await
+        let Stacked { layers, attention, d_ff, chunks: ff_chunks, vocabulary, loss_chunks, way } = stacked;
+        let own = self.outcome.settings.clone();
+        let settings = Settings { layers, attention, d_ff, ff_chunks, vocabulary, loss_chunks, ..own };
+        Stack::new(&settings, &self.input.problem).await.run(gpu, way, progress).await
     }
 }
 
 impl Stack {
     /// The stack that settings ask for: both streams begin as the queries of all heads side by side, at
-    /// unit variance; matrices have seeded normal entries of variance 1 / inputs, gains are 1, biases 0.
-    pub fn new(settings: &Settings, problem: &Problem) -> Self {
+    /// unit variance.
+    pub async fn new(settings: &Settings, problem: &Problem) -> Self {
         let Dims { n_q: n, heads, d, .. } = problem.dims;
         let layer = layer(settings, &problem.dims);
         let mean_square =
@@ -96,28 +116,57 @@ impl Stack {
         let scale = if mean_square > 0.0 { 1.0 / mean_square.sqrt() } else { 0.0 };
         let (n, heads, d) = (n as usize, heads as usize, d as usize);
         let at = |i: usize, c: usize| problem.q[(c / d * n + i) * d + c % d];
-        let input: Vec<f32> = (0..n)
-            .flat_map(|i| (0..heads * d).map(move |c| (i, c)))
-            .map(|(i, c)| (f64::from(at(i, c)) * scale) as f32)
-            .collect();
-        let seeded = |at: u32| seeded(&layer.parameters(), settings.seed, at);
-        let parameters = (0..settings.layers).map(seeded).collect();
+        let mut input = Vec::with_capacity(problem.q.len());
+        for i in 0..n {
+            input.extend((0..heads * d).map(|c| (f64::from(at(i, c)) * scale) as f32));
+            pause(i as u32).await;
+        }
+        let parameters = Parameters::Seeded { layers: settings.layers };
         Self { layer, parameters, inputs: [input.clone(), input], loss: loss(settings), seed: settings.seed }
     }
 
     pub fn depth(&self) -> usize {
-        self.parameters.len()
+        match &self.parameters {
+            Parameters::Given(layers) => layers.len(),
+            Parameters::Seeded { layers } => *layers as usize,
+        }
     }
 
-    /// What the plans of a layer start from.
-    fn problem(&self, layer: usize, way: Way) -> Problem {
-        let mut named = self.parameters[layer].clone();
-        let [x1, x2] = self.inputs.clone();
-        if way.stored {
-            named.insert(STREAM, x1);
+    /// Rows of each stream that the reconstruction error is taken from.
+    pub fn compared_rows(&self) -> u32 {
+        self.layer.n.min(COMPARED_ROWS).min(COMPARED_NUMBERS / self.layer.width)
+    }
+
+    /// The parameters of a layer, or after the last those of the loss.
+    fn parameters_at(&self, at: usize, way: Way) -> Vec<Parameter> {
+        if at < self.depth() {
+            self.layer.parameters()
         } else {
-            named.extend([(STREAMS[0], x1), (STREAMS[1], x2)]);
+            self.loss.parameters(self.layer.width, way.streams().len())
         }
+    }
+
+    /// Their numbers.
+    async fn numbers(&self, at: usize, way: Way) -> Named {
+        match &self.parameters {
+            Parameters::Given(layers) => layers.get(at).cloned().unwrap_or_default(),
+            Parameters::Seeded { .. } => seeded(&self.parameters_at(at, way), self.seed, at as u32).await,
+        }
+    }
+
+    /// Bytes of all parameters, padding left out.
+    fn parameter_bytes(&self, way: Way) -> u64 {
+        let all = (0..=self.depth()).flat_map(|at| self.parameters_at(at, way));
+        all.map(|parameter| parameter.len() as u64 * 4).sum()
+    }
+
+    /// What flows in, by name.
+    fn streams(&self, way: Way) -> Named {
+        way.streams().iter().copied().zip(self.inputs.iter().cloned()).collect()
+    }
+
+    /// What the plans of a layer, or of the loss, start from, with these numbers.
+    fn problem(&self, at: usize, named: Named) -> Problem {
         let dims = match &self.layer.branches {
             Branches::Reformer { dims, .. } => *dims,
             Branches::Linear => {
@@ -130,17 +179,10 @@ impl Stack {
             q: Vec::new(),
             k: Vec::new(),
             v: Vec::new(),
-            rotations: Rotations::Seeded(self.seed.wrapping_add(layer as u32)),
+            rotations: Rotations::Seeded(self.seed.wrapping_add(at as u32)),
             projections: Projections::Mean,
             named,
         }
-    }
-
-    /// What the plan of the loss starts from.
-    fn loss_problem(&self, way: Way) -> Problem {
-        let parameters = self.loss.parameters(self.layer.width, way.streams().len());
-        // Beyond the last layer.
-        Problem { named: seeded(&parameters, self.seed, self.depth() as u32), ..self.problem(0, way) }
     }
 
     /// The word that each token should give: drawn, since nothing is learnt here.
@@ -195,9 +237,10 @@ fn pairs(way: Way) -> Vec<(&'static str, &'static str)> {
     if way.stored { vec![(STREAM, GRADIENT)] } else { STREAMS.into_iter().zip(GRADIENTS).collect() }
 }
 
-/// Parameters of the layer at a place.
-fn seeded(parameters: &[Parameter], seed: u32, at: u32) -> Named {
-    let values = (0u64..).zip(parameters).map(|(index, parameter)| {
+/// Drawn parameters of the layer at a place.
+async fn seeded(parameters: &[Parameter], seed: u32, at: u32) -> Named {
+    let mut named = Named::new();
+    for (index, parameter) in (0u64..).zip(parameters) {
         let tag = (u64::from(at) << 48) | (index << 40);
         let deviation = 1.0 / (parameter.inputs.max(1) as f32).sqrt();
         let entry = |i: usize| match parameter.inputs {
@@ -205,7 +248,13 @@ fn seeded(parameters: &[Parameter], seed: u32, at: u32) -> Named {
             0 => 0.0,
             _ => normal(seed, Stream::Weights, tag | i as u64) * deviation,
         };
-        (parameter.name, (0..parameter.len()).map(entry).collect())
-    });
-    values.collect()
+        let mut numbers = Vec::with_capacity(parameter.len());
+        while numbers.len() < parameter.len() {
+            let end = (numbers.len() + NUMBERS_A_TURN).min(parameter.len());
+            numbers.extend((numbers.len()..end).map(entry));
+            yield_now().await;
+        }
+        named.insert(parameter.name, numbers);
+    }
+    named
 }

@@ -4,7 +4,7 @@
 use super::{bytes_of, key_norm_pass, output_buffers, pair_flops, query_buffer, value_buffer, words};
 use crate::plan::{Binding, BufferId, Builder, Kind, Limits, New, Plan, Refusal, Role, Step};
 use crate::problem::{Dims, Fill, Source};
-use crate::semantics::Semantics;
+use crate::semantics::{Semantics, Wrap};
 use crate::steps::visibility::Geometry;
 use crate::steps::{LONGEST_LOOP, WORKGROUP, bucket_sort, chunked_attention, combine_rounds, random_rotation_hash};
 use std::sync::Arc;
@@ -70,14 +70,17 @@ impl Lsh {
     pub fn visits(&self, n: u32) -> u64 {
         let g = self.geometry(n);
         let len = |chunk: u32| u64::from(g.chunk_len.min(n - chunk * g.chunk_len));
-        (0..g.rounds)
-            .flat_map(|round| (0..g.chunks).map(move |chunk| (round, chunk)))
-            .map(|(round, chunk)| {
-                let keys: u64 =
-                    (0..g.steps()).filter_map(|step| g.seen_chunk(round, chunk, step)).map(|(_, c)| len(c)).sum();
-                len(chunk) * keys
-            })
-            .sum()
+        let of_chunk = |round: u32, chunk: u32| {
+            let keys: u64 =
+                (0..g.steps()).filter_map(|step| g.seen_chunk(round, chunk, step)).map(|(_, c)| len(c)).sum();
+            len(chunk) * keys
+        };
+        let of_round = |round: u32| (0..g.chunks).map(|chunk| of_chunk(round, chunk)).sum::<u64>();
+        // The rounds are alike unless they see each other.
+        match self.semantics.wrap {
+            Wrap::AcrossRounds => (0..g.rounds).map(of_round).sum(),
+            Wrap::None | Wrap::InRound => u64::from(g.rounds) * of_round(0),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::compare::Worst;
 use super::manifest::{Case, Tensors};
 use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
-use crate::lab::stack::{Stack, Walk, Way};
+use crate::lab::stack::{Parameters, Stack, Walk, Way};
 use crate::methods::stack::{Branches, GRADIENTS, Layer, Loss, STREAMS};
 use crate::problem::Named;
 
@@ -38,6 +38,7 @@ pub async fn run(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, Str
     let (x1, x2) = (x1?, x2?);
     // The gradient of a sum of squares is twice the output.
     let loss = Loss::Squares(2.0);
+    let parameters = Parameters::Given(parameters);
     let stack = Stack { layer, parameters, inputs: [x1.to_vec(), x2.to_vec()], loss, seed: 0 };
     let given = |key: &'static str| {
         case.tolerance(key)?.ok_or_else(|| format!("the manifest gives no tolerance for \"{key}\""))

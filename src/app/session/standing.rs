@@ -39,7 +39,7 @@ impl Session {
     pub fn stands(&self) -> Stands {
         if self.fault.is_some() || self.failure.is_some() {
             Stands::Failed
-        } else if self.cancelled {
+        } else if self.cancelled || (!self.is_old() && self.answers.is_cancelled()) {
             Stands::Cancelled
         } else if self.is_old() {
             Stands::Running

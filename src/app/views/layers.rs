@@ -5,21 +5,27 @@ mod growth;
 mod split;
 mod timeline;
 
-use super::chart::{Axis, COLOURS, Chart, Dot, Trace};
+use super::chart::{Axis, Chart, Dot, Trace};
 use super::layout::column;
 use super::ticks::written;
 use super::{caption, title};
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::lab::stack::{COMPARED_ROWS, Cost, Passage, Stacked, Way};
+use crate::lab::stack::{Cost, Passage, Stacked, Way};
 use crate::plan::{bytes_in_words, grouped};
-use crate::settings::{Method, Settings};
+use crate::semantics::Choice;
+use crate::settings::{LayerAttention, Method, Settings};
 use crate::text::{Text, fill};
-use egui::{Align, Grid, Layout, RichText, Slider, Ui, vec2};
+use egui::{Align, Color32, ComboBox, Grid, Layout, RichText, Slider, Ui, vec2};
 use std::rc::Rc;
 
 /// Width from which two panels stand side by side.
 const WIDE: f32 = 680.0;
 const HEIGHT: f32 = 200.0;
+/// Width of a control with its words.
+const CONTROL: f32 = 300.0;
+/// The stored stack has the colour of what it stores; that of the reversible one stands for nothing else.
+const STORED: Color32 = timeline::STORED;
+const REVERSIBLE: Color32 = Color32::from_rgb(190, 150, 20);
 
 #[derive(Default)]
 pub struct State {
@@ -74,13 +80,11 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         // The question that was asked last is answered first.
         let stored = ask(scene, Stacked { way: Way { stored: true, ..Way::default() }, ..own }, commands);
         let reversible = ask(scene, own, commands);
-        for known in [&reversible, &stored] {
-            if let Known::Failed(why) = known {
-                ui.label(RichText::new(why).color(ui.visuals().error_fg_color));
-            }
+        if let (Known::Failed(why), _) | (_, Known::Failed(why)) = (&reversible, &stored) {
+            ui.label(RichText::new(why).color(ui.visuals().error_fg_color));
         }
         match &reversible {
-            Known::Here(passage) => results(ui, passage, stored.passage(), scene.settings.vocabulary, state),
+            Known::Here(passage) => results(ui, passage, stored.passage(), scene.settings, state),
             Known::Not => {
                 ui.label(Text::LayersRunning.get());
             }
@@ -91,25 +95,20 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     caption(ui, Text::LayersCaption.get());
 }
 
-/// Depth, and the button that runs it.
+/// What the stack is made of, and the button that runs it.
 fn controls(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
-    // A slider with its words does not wrap: on a phone each has a line.
-    let layout = if ui.available_width() > WIDE {
-        Layout::left_to_right(Align::Center).with_main_wrap(true)
-    } else {
-        Layout::top_down(Align::Min)
-    };
-    let size = vec2(ui.available_width(), ui.spacing().interact_size.y);
-    ui.allocate_ui_with_layout(size, layout, |ui| {
-        let mut settings = scene.settings.clone();
-        let depth = Slider::new(&mut settings.layers, 1..=24).text(Text::LayersDepth.get());
-        ui.add(depth).on_hover_text(Text::SetLayers.get());
-        let chunks = Slider::new(&mut settings.ff_chunks, 1..=64).logarithmic(true).text(Text::LayersChunks.get());
-        ui.add(chunks).on_hover_text(Text::SetFfChunks.get());
-        let words = Slider::new(&mut settings.vocabulary, 1..=65_536).logarithmic(true);
-        ui.add(words.text(Text::LayersVocabulary.get())).on_hover_text(Text::SetVocabulary.get());
-        let sections = Slider::new(&mut settings.loss_chunks, 1..=64).logarithmic(true);
-        ui.add(sections.text(Text::LayersLossChunks.get())).on_hover_text(Text::SetLossChunks.get());
+    let mut settings = scene.settings.clone();
+    ui.horizontal_wrapped(|ui| {
+        slider(ui, &mut settings.layers, 24, Text::LayersDepth, Text::SetLayers);
+        whole(ui, |ui| attention(ui, &mut settings.attention));
+        let mut hidden = settings.hidden_width();
+        slider(ui, &mut hidden, 8192, Text::LayersHidden, Text::SetDff);
+        if hidden != settings.hidden_width() {
+            settings.d_ff = Some(hidden);
+        }
+        slider(ui, &mut settings.ff_chunks, 64, Text::LayersChunks, Text::SetFfChunks);
+        slider(ui, &mut settings.vocabulary, 65_536, Text::LayersVocabulary, Text::SetVocabulary);
+        slider(ui, &mut settings.loss_chunks, 64, Text::LayersLossChunks, Text::SetLossChunks);
         ui.checkbox(&mut settings.rehash, Text::LayersRehash.get()).on_hover_text(Text::SetRehash.get());
         ui.checkbox(&mut settings.swap, Text::LayersSwap.get()).on_hover_text(Text::SetSwap.get());
         if settings != *scene.settings {
@@ -118,22 +117,50 @@ fn controls(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         let run = ui.button(Text::LayersRun.get()).on_hover_text(Text::LayersRunHelp.get());
         if run.clicked() {
             state.asked = Some(scene.settings.clone());
+            commands.push(Command::Resume);
         }
     });
 }
 
-fn results(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>, vocabulary: u32, state: &mut State) {
+/// A control with its words that goes to the next line as one.
+fn whole(ui: &mut Ui, add: impl FnOnce(&mut Ui)) {
+    let size = vec2(CONTROL, ui.spacing().interact_size.y);
+    ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
+        ui.set_min_width(CONTROL);
+        add(ui);
+    });
+}
+
+/// Whole numbers from 1 on.
+fn slider(ui: &mut Ui, value: &mut u32, most: u32, name: Text, help: Text) {
+    whole(ui, |ui| {
+        let slider = Slider::new(value, 1..=most).logarithmic(most > 24).text(name.get());
+        ui.add(slider).on_hover_text(help.get());
+    });
+}
+
+fn attention(ui: &mut Ui, attention: &mut LayerAttention) {
+    let menu = ComboBox::from_label(Text::LayersAttention.get()).selected_text(attention.spelling());
+    let menu = menu.show_ui(ui, |ui| {
+        for (value, name) in LayerAttention::ALL {
+            ui.selectable_value(attention, *value, *name);
+        }
+    });
+    menu.response.on_hover_text(Text::SetAttention.get());
+}
+
+fn results(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>, of: &Settings, state: &mut State) {
     timeline::show(ui, reversible, stored, &mut state.timeline);
     ui.add_space(8.0);
     if ui.available_width() > WIDE {
         ui.columns_const(|[left, right]: &mut [Ui; 2]| {
-            column(left, |ui| costs(ui, reversible, stored, vocabulary));
-            column(right, |ui| errors(ui, reversible));
+            column(left, |ui| costs(ui, reversible, stored, of.vocabulary));
+            column(right, |ui| errors(ui, reversible, of.n));
         });
     } else {
-        costs(ui, reversible, stored, vocabulary);
+        costs(ui, reversible, stored, of.vocabulary);
         ui.add_space(8.0);
-        errors(ui, reversible);
+        errors(ui, reversible, of.n);
     }
 }
 
@@ -177,11 +204,13 @@ fn costs(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>, vocabulary
 }
 
 /// The error of rebuilt inputs, layer by layer.
-fn errors(ui: &mut Ui, reversible: &Passage) {
+fn errors(ui: &mut Ui, reversible: &Passage, n: u32) {
     ui.strong(Text::LayersErrors.get()).on_hover_text(Text::LayersErrorsHelp.get());
     let dots: Vec<Dot> = (1u32..)
         .zip(&reversible.errors)
-        .map(|(layer, error)| Dot { at: [f64::from(layer), error.max(1e-9)], error: 0.0 })
+        // A logarithmic axis has no place for 0.
+        .filter(|(_, error)| **error > 0.0)
+        .map(|(layer, error)| Dot { at: [f64::from(layer), *error], error: 0.0 })
         .collect();
     let depth = reversible.errors.len() as f64;
     let step = (depth / 6.0).ceil().max(1.0);
@@ -198,11 +227,8 @@ fn errors(ui: &mut Ui, reversible: &Passage) {
         height: HEIGHT,
     };
     let name = Text::LayersReversible.get().to_owned();
-    chart.show(ui, &[Trace::dots(name, COLOURS[0], dots)]);
-    let rows = grouped(u64::from(COMPARED_ROWS));
-    ui.label(
-        RichText::new(fill(Text::LayersErrorWords, &[&written(reversible.reconstruction_error()), &rows]))
-            .small()
-            .weak(),
-    );
+    chart.show(ui, &[Trace::dots(name, REVERSIBLE, dots)]);
+    let [rows, all] = [reversible.compared_rows, n].map(|rows| grouped(u64::from(rows)));
+    let words = fill(Text::LayersErrorWords, &[&written(reversible.reconstruction_error()), &rows, &all]);
+    ui.label(RichText::new(words).small().weak());
 }

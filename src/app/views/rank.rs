@@ -36,8 +36,7 @@ pub struct State {
 pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
     title(ui, Text::RankTitle);
     let n = scene.input.problem.dims.n_q;
-    let at_once = if scene.software { EXACT_UP_TO } else { AT_ONCE_UP_TO };
-    if n <= at_once || state.asked == Some(n) {
+    if at_once(scene) || state.asked == Some(n) {
         spectrum(ui, scene, state, commands);
     } else {
         let words = [format::count(n.into()), PRODUCTS.to_string(), format::count(EXACT_UP_TO.into())];
@@ -53,6 +52,11 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     };
     section(ui, Text::RankTrained, &mut |ui| trained::show(ui, scene, commands));
     section(ui, Text::RankPlane, &mut |ui| plane::show(ui, &mut state.plane));
+}
+
+/// Whether the singular values of P are computed unasked at this length.
+pub fn at_once(scene: &Scene<'_>) -> bool {
+    scene.input.problem.dims.n_q <= if scene.software { EXACT_UP_TO } else { AT_ONCE_UP_TO }
 }
 
 /// What is known of P or of its baseline; says why not, or that it is on its way.

@@ -71,6 +71,8 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
     pub way: Way,
+    /// Rows of each stream that the errors are taken from.
+    pub compared_rows: u32,
     pub forward: Cost,
     pub loss: Cost,
     pub backward: Cost,
@@ -85,9 +87,10 @@ pub struct Passage {
 }
 
 impl Passage {
-    pub(super) fn new(way: Way) -> Self {
+    pub(super) fn new(way: Way, compared_rows: u32) -> Self {
         Self {
             way,
+            compared_rows,
             forward: Cost::default(),
             loss: Cost::default(),
             backward: Cost::default(),

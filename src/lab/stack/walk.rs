@@ -1,16 +1,17 @@
 //! The way through a stack: forward, loss, and back, one plan at a time, with a note of what is held.
 
 use super::passage::{Cost, Moment, Passage, Phase, Share};
-use super::{COMPARED_ROWS, Stack, Way, pairs};
+use super::{HOST_BYTES, Stack, Way, pairs};
 use crate::gpu::run::Progress;
-use crate::gpu::workspace::Workspace;
+use crate::gpu::workspace::{Words, Workspace};
 use crate::gpu::{Fault, Gpu};
 use crate::lab::{LabError, unpadded};
 use crate::methods::stack::{
     Attention, BUCKETS, Branches, GRADIENT, GRADIENTS, KEPT, LOSSES, Layer, Parameter, STREAM, STREAMS, TARGETS,
 };
-use crate::plan::{Limits, Plan, Refusal};
-use crate::problem::Problem;
+use crate::plan::{Limits, Plan, Refusal, bytes_in_words};
+use crate::problem::Named;
+use crate::text::{Text, fill};
 use std::collections::BTreeSet;
 use web_time::Instant;
 
@@ -21,8 +22,9 @@ pub struct Walk<'a> {
     way: Way,
     /// The streams, and the layer that is on.
     work: Workspace,
-    /// One a layer, and the last for the loss.
+    /// One a layer, and the last for the loss: on the device, or in host memory where they are swapped.
     parameters: Vec<Workspace>,
+    host: Vec<Named>,
     /// On the device, alike, once the layer has been gone back through.
     gradients: Vec<Workspace>,
     /// What outlives a layer for its backward pass.
@@ -47,27 +49,35 @@ impl<'a> Walk<'a> {
             way,
             work: Workspace::default(),
             parameters: each(stack.depth() + 1),
+            host: Vec::new(),
             gradients: each(stack.depth() + 1),
             kept: each(stack.depth()),
             before,
             inputs: Vec::new(),
             buckets: Vec::new(),
-            passage: Passage::new(way),
+            passage: Passage::new(way, stack.compared_rows()),
         };
-        if !way.swap {
-            let plans = [walk.forward_plan()?, walk.loss_plan()?].map(|plan| walk.parameters_of(plan));
-            for at in 0..=stack.depth() {
-                let (plan, problem) = (&plans[usize::from(at == stack.depth())], walk.problem(at));
-                walk.parameters[at].prepare(gpu, plan, &problem).await?;
+        // Refused before anything is drawn.
+        let plans = [walk.forward_plan()?, walk.loss_plan()?];
+        backward(&stack.layer, way, gpu.limits)?;
+        let bytes = stack.parameter_bytes(way);
+        if way.swap && bytes > HOST_BYTES {
+            let values = [stack.depth().to_string(), bytes_in_words(bytes), bytes_in_words(HOST_BYTES)];
+            return Err(LabError::Failed(fill(Text::StackHostMemory, &values.each_ref().map(String::as_str))));
+        }
+        let parameters = plans.each_ref().map(|plan| part(plan, |name| walk.is_parameter(name)));
+        for at in 0..=stack.depth() {
+            let numbers = stack.numbers(at, way).await;
+            if way.swap {
+                walk.host.push(numbers);
+            } else {
+                let plan = &parameters[usize::from(at == stack.depth())];
+                walk.parameters[at].prepare(gpu, plan, &stack.problem(at, numbers)).await?;
             }
         }
+        let streams = part(&plans[0], is_stream);
+        walk.work.prepare(gpu, &streams, &stack.problem(0, stack.streams(way))).await?;
         Ok(walk)
-    }
-
-    /// The plan's parameters alone.
-    fn parameters_of(&self, plan: Plan) -> Plan {
-        let buffers = plan.buffers.into_iter().filter(|spec| self.is_parameter(spec.name)).collect();
-        Plan { buffers, ..Plan::default() }
     }
 
     fn forward_plan(&self) -> Result<Plan, Refusal> {
@@ -78,14 +88,9 @@ impl<'a> Walk<'a> {
         self.stack.layer.loss(self.stack.loss, &pairs(self.way), self.gpu.limits)
     }
 
-    /// What the plans of a layer, or of the loss, start from.
-    fn problem(&self, at: usize) -> Problem {
-        if at == self.stack.depth() { self.stack.loss_problem(self.way) } else { self.stack.problem(at, self.way) }
-    }
-
     fn all_parameters(&self) -> impl Iterator<Item = Parameter> + use<> {
-        let Stack { layer, loss, .. } = self.stack;
-        layer.parameters().into_iter().chain(loss.parameters(layer.width, self.way.streams().len()))
+        let [layer, loss] = [0, self.stack.depth()].map(|at| self.stack.parameters_at(at, self.way));
+        layer.into_iter().chain(loss)
     }
 
     fn is_parameter(&self, name: &str) -> bool {
@@ -126,13 +131,13 @@ impl<'a> Walk<'a> {
 
     /// The first rows of all streams.
     async fn compared(&self) -> Result<Vec<f32>, Fault> {
-        let width = self.stack.layer.width as usize;
-        let count = COMPARED_ROWS.min(self.stack.layer.n) as usize * width;
+        let width = self.stack.layer.width;
+        let words = u64::from(self.stack.compared_rows()) * u64::from(width.next_multiple_of(4));
         let mut all = Vec::new();
         for name in self.way.streams() {
-            let mut values = self.stream(name).await?;
-            values.truncate(count);
-            all.extend(values);
+            if let Some(Words::F32(rows)) = self.work.read(self.gpu, name, 0, 0, words).await? {
+                all.extend(unpadded(&rows, width));
+            }
         }
         Ok(all)
     }
@@ -166,7 +171,7 @@ impl<'a> Walk<'a> {
 
     /// What [`Walk::compared`] gives before the first layer.
     fn first_input(&self) -> Vec<f32> {
-        let count = (COMPARED_ROWS.min(self.stack.layer.n) * self.stack.layer.width) as usize;
+        let count = (self.stack.compared_rows() * self.stack.layer.width) as usize;
         self.stack.inputs.iter().flat_map(|values| values[..count].to_vec()).collect()
     }
 
@@ -231,9 +236,12 @@ impl<'a> Walk<'a> {
     async fn run_layer(&mut self, plan: &Plan, at: usize, phase: Phase) -> Result<Cost, LabError> {
         self.gpu.ledger.reset_peak();
         self.gpu.compile(plan).await?;
+        // What is swapped is filled from host memory, and nothing else is filled but rotations.
+        let numbers = self.host.get_mut(at).map(std::mem::take).unwrap_or_default();
+        let problem = self.stack.problem(at, numbers);
         let begun = Instant::now();
         self.parameters[at].hand_over(&mut self.work, |_| true);
-        self.work.prepare(self.gpu, plan, &self.problem(at)).await?;
+        self.work.prepare(self.gpu, plan, &problem).await?;
         if phase == Phase::Loss {
             self.work.write_u32(self.gpu, TARGETS, 0, &self.stack.targets());
         }
@@ -248,8 +256,12 @@ impl<'a> Walk<'a> {
                 }
             }
         }
+        let wall_ms = begun.elapsed().as_secs_f64() * 1e3;
+        if let Some(host) = self.host.get_mut(at) {
+            *host = problem.named;
+        }
         let multiply_adds = plan.steps().iter().map(|step| step.flops).sum::<f64>() / 2.0;
-        Ok(Cost { ms: timing.ms, wall_ms: begun.elapsed().as_secs_f64() * 1e3, multiply_adds })
+        Ok(Cost { ms: timing.ms, wall_ms, multiply_adds })
     }
 
     fn note(&mut self, phase: Phase, layer: usize, peak: u64) {
@@ -288,6 +300,11 @@ impl<'a> Walk<'a> {
         }
         self.work.hand_over(&mut Workspace::default(), |name| !is_stream(name));
     }
+}
+
+/// The plan's buffers of these names alone.
+fn part(plan: &Plan, picked: impl Fn(&str) -> bool) -> Plan {
+    Plan { buffers: plan.buffers.iter().filter(|spec| picked(spec.name)).cloned().collect(), ..Plan::default() }
 }
 
 pub(super) fn is_stream(name: &str) -> bool {

@@ -1,16 +1,17 @@
 //! What grows: bytes over depth, stored and reversible; bytes over the chunks of the feed-forward
 //! layer and over those of the loss; and what parameters in host memory save and cost.
 
-use super::{HEIGHT, Known, WIDE, ask};
+use super::{HEIGHT, Known, REVERSIBLE, STORED, WIDE, ask};
 use crate::app::scene::{Command, Scene};
-use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
+use crate::app::views::chart::{Axis, Chart, Dot, Trace};
 use crate::app::views::layout::column;
 use crate::app::views::ticks::written;
 use crate::lab::stack::{Moment, Passage, Phase, Stacked, Way};
 use crate::plan::bytes_in_words;
 use crate::settings::Settings;
-use crate::text::{Text, fill};
-use egui::Ui;
+use crate::text::{Text, fill, sentence};
+use egui::{Color32, RichText, Ui};
+use std::collections::BTreeSet;
 
 const DEPTHS: [u32; 5] = [1, 2, 4, 8, 12];
 const CHUNKS: [u32; 5] = [1, 2, 4, 8, 16];
@@ -20,28 +21,38 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, swept: &mut Option<Settings>, comman
     let sweep = ui.button(Text::LayersSweep.get()).on_hover_text(Text::LayersSweepHelp.get());
     if sweep.clicked() {
         *swept = Some(scene.settings.clone());
+        commands.push(Command::Resume);
     }
     if swept.as_ref() != Some(scene.settings) {
         return;
     }
+    let mut failures = BTreeSet::new();
+    let mut known = |stacked: Stacked| {
+        let known = ask(scene, stacked, commands);
+        if let Known::Failed(why) = &known {
+            failures.insert(why.clone());
+        }
+        known
+    };
     let own = Stacked { way: Way::default(), ..Stacked::of(scene.settings) };
-    let swapped = ask(scene, Stacked { way: Way { swap: true, ..Way::default() }, ..own }, commands);
-    let resident = ask(scene, own, commands);
+    let swapped = known(Stacked { way: Way { swap: true, ..Way::default() }, ..own });
+    let resident = known(own);
     let one = Stacked { layers: 1, ..own };
-    let sections = |loss_chunks| ask(scene, Stacked { loss_chunks, ..one }, commands);
-    let sections = series(&CHUNKS, sections, Passage::loss_bytes);
-    let chunks = series(&CHUNKS, |chunks| ask(scene, Stacked { chunks, ..one }, commands), layer_bytes);
+    let sections = series(&CHUNKS, |loss_chunks| known(Stacked { loss_chunks, ..one }), Passage::loss_bytes);
+    let chunks = series(&CHUNKS, |chunks| known(Stacked { chunks, ..one }), layer_bytes);
     let way = Way { stored: true, ..Way::default() };
-    let stored = |layers| ask(scene, Stacked { layers, way, ..own }, commands);
-    let stored = series(&DEPTHS, stored, Passage::activation_bytes);
-    let reversible = |layers| ask(scene, Stacked { layers, ..own }, commands);
-    let reversible = series(&DEPTHS, reversible, Passage::activation_bytes);
-    let depth = [trace(Text::LayersReversible, 0, reversible), trace(Text::LayersStored, 1, stored)];
-    let [chunks, sections] = [chunks, sections].map(|dots| [trace(Text::LayersReversible, 0, dots)]);
+    let stored = series(&DEPTHS, |layers| known(Stacked { layers, way, ..own }), Passage::activation_bytes);
+    let reversible = series(&DEPTHS, |layers| known(Stacked { layers, ..own }), Passage::activation_bytes);
+    // One sentence for all that failed alike.
+    for why in &failures {
+        ui.label(RichText::new(sentence(why)).color(ui.visuals().error_fg_color));
+    }
+    let depth = [trace(Text::LayersReversible, REVERSIBLE, reversible), trace(Text::LayersStored, STORED, stored)];
+    let [chunks, sections] = [chunks, sections].map(|dots| [trace(Text::LayersReversible, REVERSIBLE, dots)]);
     let charts = [
-        ("layer bytes", Text::LayersGrowth, Text::LayersDepth, &DEPTHS, &depth[..]),
-        ("chunk bytes", Text::LayersChunkBytes, Text::LayersChunks, &CHUNKS, &chunks[..]),
-        ("loss bytes", Text::LayersLossBytes, Text::LayersLossChunks, &CHUNKS, &sections[..]),
+        ("layer bytes", Text::LayersGrowth, Text::LayersDepthAxis, &DEPTHS, &depth[..]),
+        ("chunk bytes", Text::LayersChunkBytes, Text::LayersChunksAxis, &CHUNKS, &chunks[..]),
+        ("loss bytes", Text::LayersLossBytes, Text::LayersLossChunksAxis, &CHUNKS, &sections[..]),
     ];
     if ui.available_width() > WIDE {
         ui.columns_const(|columns: &mut [Ui; 3]| {
@@ -61,7 +72,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, swept: &mut Option<Settings>, comman
 
 /// Bytes saved and time lost by parameters in host memory.
 fn saved(swapped: &Passage, resident: &Passage) -> String {
-    let wall = |of: &Passage| of.forward.wall_ms + of.backward.wall_ms;
+    let wall = |of: &Passage| of.forward.wall_ms + of.loss.wall_ms + of.backward.wall_ms;
     let bytes = resident.parameter_bytes().saturating_sub(swapped.parameter_bytes());
     let held = bytes_in_words(swapped.parameter_bytes());
     fill(Text::LayersSwapped, &[&bytes_in_words(bytes), &held, &written(wall(swapped)), &written(wall(resident))])
@@ -85,8 +96,8 @@ fn series(at: &[u32], mut known: impl FnMut(u32) -> Known, bytes: fn(&Passage) -
     dots
 }
 
-fn trace(name: Text, colour: usize, dots: Vec<Dot>) -> Trace {
-    Trace::dots(name.get(), COLOURS[colour], dots)
+fn trace(name: Text, colour: Color32, dots: Vec<Dot>) -> Trace {
+    Trace::dots(name.get(), colour, dots)
 }
 
 fn plot(ui: &mut Ui, (id, title, x, marks, traces): (&str, Text, Text, &[u32; 5], &[Trace])) {

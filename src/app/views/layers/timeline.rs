@@ -11,6 +11,8 @@ use egui::{
 use std::time::Duration;
 
 const HEIGHT: f32 = 130.0;
+/// Width of the axis of bytes.
+const AXIS: f32 = 60.0;
 /// Time that a moment is shown while the pass is played.
 const BEAT: f64 = 0.5;
 
@@ -22,12 +24,15 @@ pub struct State {
     since: Option<f64>,
 }
 
+/// What an ordinary stack stores.
+pub const STORED: Color32 = Color32::from_rgb(190, 100, 170);
+
 fn colour(share: Share) -> Color32 {
     match share {
         Share::Streams => Color32::from_rgb(64, 120, 220),
         Share::Layer => Color32::from_rgb(222, 110, 30),
         Share::Kept => Color32::from_rgb(20, 160, 110),
-        Share::Stored => Color32::from_rgb(190, 100, 170),
+        Share::Stored => STORED,
         Share::Parameters => Color32::from_gray(120),
         Share::Gradients => Color32::from_gray(165),
     }
@@ -68,11 +73,12 @@ pub fn show(ui: &mut Ui, reversible: &Passage, stored: Option<&Passage>, state: 
     // One scale for both, so that their heights compare.
     let passages = [(Text::LayersReversible, Some(reversible)), (Text::LayersStored, stored)];
     let shown = passages.iter().filter_map(|(_, passage)| *passage);
-    let top = shown.flat_map(|passage| &passage.moments).map(|moment| moment.ledger).max().unwrap_or(1).max(1);
+    let most = shown.flat_map(|passage| &passage.moments).map(|moment| moment.ledger).max().unwrap_or(0);
+    let top = most.max(1).next_multiple_of(unit(most));
     for (name, passage) in passages {
         let Some(passage) = passage else { continue };
         let held = passage.moments.get(state.at).map_or(0, |moment| moment.ledger);
-        ui.label(fill(Text::LayersHeld, &[name.get(), &bytes_in_words(held), &bytes_in_words(top)]));
+        ui.label(fill(Text::LayersHeld, &[name.get(), &bytes_in_words(held)]));
         bars(ui, name, passage, top, state);
     }
     phases(ui, &reversible.moments);
@@ -102,10 +108,35 @@ fn play(ui: &mut Ui, state: &mut State, last: usize) {
     }
 }
 
+/// Marks of an axis of bytes up to `most`: at most four of them, a power of two apart.
+fn unit(most: u64) -> u64 {
+    most.div_ceil(4).max(1).next_power_of_two()
+}
+
+/// What the axis of bytes leaves of a rectangle.
+fn beside_axis(rect: Rect) -> Rect {
+    Rect::from_min_max(pos2(rect.left() + AXIS, rect.top()), rect.max)
+}
+
+/// Bytes from 0 to `top`, to the left of the columns, with lines across them.
+fn axis(ui: &Ui, rect: Rect, top: u64) {
+    let font = TextStyle::Small.resolve(ui.style());
+    let line = Stroke::new(1.0, ui.visuals().weak_text_color().gamma_multiply(0.4));
+    for mark in (0..=top).step_by(unit(top) as usize) {
+        let y = rect.bottom() - (mark as f64 / top as f64) as f32 * rect.height();
+        let anchor = if mark == 0 { Align2::RIGHT_BOTTOM } else { Align2::RIGHT_TOP };
+        let at = pos2(rect.left() - 4.0, y);
+        ui.painter().text(at, anchor, bytes_in_words(mark), font.clone(), ui.visuals().text_color());
+        ui.painter().hline(rect.left()..=rect.right(), y, line);
+    }
+}
+
 /// A column a moment, its shares on top of each other.
 fn bars(ui: &mut Ui, name: Text, passage: &Passage, top: u64, state: &mut State) {
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), HEIGHT), Sense::click_and_drag());
+    let (whole, response) = ui.allocate_exact_size(vec2(ui.available_width(), HEIGHT), Sense::click_and_drag());
+    let rect = beside_axis(whole);
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, name.get()));
+    axis(ui, rect, top);
     let painter = ui.painter_at(rect);
     painter.rect_stroke(rect, 2.0, Stroke::new(1.0, ui.visuals().weak_text_color()), StrokeKind::Inside);
     let count = passage.moments.len().max(1);
@@ -114,7 +145,7 @@ fn bars(ui: &mut Ui, name: Text, passage: &Passage, top: u64, state: &mut State)
         let left = rect.left() + width * at as f32;
         let mut bottom = rect.bottom();
         for share in Share::ALL {
-            let height = (moment.of(share) as f64 / top as f64) as f32 * (rect.height() - 6.0);
+            let height = (moment.of(share) as f64 / top as f64) as f32 * rect.height();
             let bar = Rect::from_min_max(pos2(left + 1.0, bottom - height), pos2(left + width - 1.0, bottom));
             painter.rect_filled(bar, 0.0, colour(share));
             bottom -= height;
@@ -124,7 +155,7 @@ fn bars(ui: &mut Ui, name: Text, passage: &Passage, top: u64, state: &mut State)
             painter.rect_stroke(whole, 0.0, Stroke::new(2.0, ui.visuals().strong_text_color()), StrokeKind::Inside);
         }
     }
-    let under = |x: f32| (((x - rect.left()) / width) as usize).min(count - 1);
+    let under = |x: f32| (((x - rect.left()).max(0.0) / width) as usize).min(count - 1);
     if let Some(pointer) = response.interact_pointer_pos() {
         state.at = under(pointer.x);
         state.since = None;
@@ -139,6 +170,7 @@ fn phases(ui: &mut Ui, moments: &[Moment]) {
     let font = TextStyle::Small.resolve(ui.style());
     let (rect, _) =
         ui.allocate_exact_size(vec2(ui.available_width(), ui.text_style_height(&TextStyle::Small)), Sense::hover());
+    let rect = beside_axis(rect);
     let width = rect.width() / moments.len().max(1) as f32;
     let mut start = 0;
     for phase in moments.chunk_by(|a, b| a.phase == b.phase) {

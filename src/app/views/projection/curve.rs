@@ -4,11 +4,11 @@ use super::fit::too_large;
 use super::{pair, waiting};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
-use crate::app::views::{caption, format};
+use crate::app::views::{caption, format, rank};
 use crate::lab::{Errors, Start, Untrained};
 use crate::methods::fit::Loss;
 use crate::settings::Projection;
-use crate::spectrum::Spectrum;
+use crate::spectrum::{Spectrum, Way};
 use crate::text::{Text, fill};
 use egui::{Button, Color32, Ui};
 use std::rc::Rc;
@@ -32,8 +32,6 @@ const NAMES: [(Projection, Text); 4] = [
 pub struct State {
     measuring: bool,
     fitting: bool,
-    /// Counts how often each was asked for: what was cancelled is measured anew.
-    attempts: [u32; 2],
 }
 
 /// What a fit brings close, its name, and its colour where it is not the text's.
@@ -52,11 +50,11 @@ impl State {
         ui.strong(Text::CurveTitle.get());
         let lengths = lengths(scene);
         ui.horizontal_wrapped(|ui| {
-            self.attempts[0] += toggle(ui, &mut self.measuring, Text::CurveMeasure.get(), Text::CurveMeasureHelp);
+            toggle(ui, &mut self.measuring, Text::CurveMeasure.get(), Text::CurveMeasureHelp);
             let most = lengths.last().copied().unwrap_or(1);
             if self.measuring && too_large(scene, Loss::Output, most).is_none() {
                 let name = fill(Text::CurveFit, &[&format::count(u64::from(STEPS))]);
-                self.attempts[1] += toggle(ui, &mut self.fitting, &name, Text::CurveFitHelp);
+                toggle(ui, &mut self.fitting, &name, Text::CurveFitHelp);
             } else {
                 self.fitting = false;
             }
@@ -65,7 +63,6 @@ impl State {
             ui.label(Text::CurveNone.get());
             return;
         }
-        let [attempt, fitting] = self.attempts;
         let mut waits = None;
         let mut ask = |question: Question| {
             commands.push(Command::Ask(question));
@@ -75,9 +72,14 @@ impl State {
             }
             answer
         };
+        // What is asked first is answered last: this takes longest. Where it waits to be asked for, it waits for the
+        // view of ranks.
+        let question = Question::LowRank { head: scene.head, random: false };
+        let waits_in_rank = !rank::at_once(scene) && (scene.answer)(question).is_none();
+        let low_rank = if waits_in_rank { None } else { ask(question) };
         let untrained: Vec<Rc<Untrained>> = lengths
             .iter()
-            .filter_map(|k| match ask(Question::Untrained { head: scene.head, k: *k, attempt }) {
+            .filter_map(|k| match ask(Question::Untrained { head: scene.head, k: *k }) {
                 Some(Answer::Untrained(untrained)) => Some(untrained),
                 _ => None,
             })
@@ -98,7 +100,7 @@ impl State {
         let fits = FITS.iter().filter(|(loss, ..)| self.fitting && too_large(scene, *loss, 1).is_none());
         for (loss, name, colour) in fits {
             let errors = lengths.iter().filter_map(|k| {
-                let start = Start { head: scene.head, k: *k, loss: *loss, rate: RATE, attempt: fitting };
+                let start = Start { head: scene.head, k: *k, loss: *loss, rate: RATE };
                 match ask(Question::FittedErrors { start, steps: STEPS }) {
                     Some(Answer::FittedErrors(errors)) => Some((*k, errors)),
                     _ => None,
@@ -106,16 +108,23 @@ impl State {
             });
             all.push(Series { name: *name, colour: *colour, errors: errors.collect() });
         }
-        let bound = match ask(Question::LowRank { head: scene.head, random: false }) {
-            Some(Answer::LowRank(low_rank)) => bound(&low_rank.spectrum, &lengths),
-            _ => Vec::new(),
+        let bound = match low_rank {
+            Some(Answer::LowRank(low_rank)) => Some(Bound::of(&low_rank.spectrum, &lengths)),
+            _ => None,
         };
         if let Some(answer) = waits {
             waiting(ui, answer);
         }
-        charts(ui, &lengths, &all, &bound);
+        charts(ui, &lengths, &all, bound.as_ref());
         if let Some(sampled) = untrained.first().and_then(|point| point.sampled) {
-            ui.label(fill(Text::ErrorsSampled, &[&format::count(u64::from(sampled))]));
+            let rows = if bound.is_some() { Text::CurveBoundRows.get() } else { "" };
+            ui.label(format!("{} {rows}", fill(Text::ErrorsSampled, &[&format::count(u64::from(sampled))])));
+        }
+        if let Some(known) = bound.as_ref().and_then(|bound| bound.known) {
+            ui.label(fill(Text::CurveBoundLow, &[&format::count(known.into())]));
+        }
+        if waits_in_rank {
+            ui.label(fill(Text::CurveBoundWaits, &[&format::count(scene.settings.n.into())]));
         }
         if let Some(words) = honest(&all) {
             ui.label(words);
@@ -124,11 +133,9 @@ impl State {
     }
 }
 
-/// A button that stays pressed; 1 when it was clicked.
-fn toggle(ui: &mut Ui, on: &mut bool, name: &str, help: Text) -> u32 {
-    let clicked = ui.add(Button::new(name).selected(*on)).on_hover_text(help.get()).clicked();
-    *on ^= clicked;
-    clicked.into()
+/// A button that stays pressed.
+fn toggle(ui: &mut Ui, on: &mut bool, name: &str, help: Text) {
+    *on ^= ui.add(Button::new(name).selected(*on)).on_hover_text(help.get()).clicked();
 }
 
 fn lengths(scene: &Scene<'_>) -> Vec<u32> {
@@ -140,13 +147,29 @@ fn lengths(scene: &Scene<'_>) -> Vec<u32> {
     lengths
 }
 
-/// The least error that any map of rank k can have, in per cent, where the singular values are known.
-fn bound(spectrum: &Spectrum, lengths: &[u32]) -> Vec<[f64; 2]> {
-    let known = lengths.iter().filter(|k| **k <= spectrum.known());
-    known.map(|k| [f64::from(*k), spectrum.error(*k).max(LEAST) * 100.0]).collect()
+/// What no map of rank k falls below.
+struct Bound {
+    name: Text,
+    /// k, and per cent.
+    line: Vec<[f64; 2]>,
+    /// So many singular values are known, between two ends.
+    known: Option<u32>,
 }
 
-fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series], bound: &[[f64; 2]]) {
+impl Bound {
+    /// The least error itself, or its lower end. What a dot cannot fall below on the axis is not drawn.
+    fn of(spectrum: &Spectrum, lengths: &[u32]) -> Self {
+        let at = |k: &u32| [f64::from(*k), spectrum.least_error(*k).low * 100.0];
+        let line = lengths.iter().map(at).filter(|[_, error]| *error >= LEAST * 100.0).collect();
+        let (name, known) = match spectrum.way {
+            Way::Exact => (Text::CurveBound, None),
+            Way::Randomised { .. } => (Text::CurveBoundLowName, Some(spectrum.known())),
+        };
+        Self { name, line, known }
+    }
+}
+
+fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series], bound: Option<&Bound>) {
     pair(ui, |ui, output| {
         let value = |errors: &Errors| if output { Some(errors.output) } else { errors.map };
         let dots = |one: &Series| -> Vec<Dot> {
@@ -166,8 +189,9 @@ fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series], bound: &[[f64; 2]]) {
             .filter(|trace| !trace.dots.is_empty())
             .collect();
         // It bounds the map alone: an output may be closer than its map.
-        if !output && !bound.is_empty() {
-            traces.push(Trace::line(Text::CurveBound.get(), ui.visuals().weak_text_color(), bound.to_vec()).dashed());
+        if let Some(bound) = bound.filter(|bound| !output && !bound.line.is_empty()) {
+            let line = Trace::line(bound.name.get(), ui.visuals().weak_text_color(), bound.line.clone());
+            traces.push(line.dashed());
         }
         let values = traces
             .iter()

@@ -27,14 +27,11 @@ const RATES: [u32; 5] = [3, 10, 30, 100, 300];
 pub struct State {
     loss: Loss,
     rate: u32,
-    attempt: u32,
     going: bool,
     /// Steps that were asked for and have not come.
     asked: Option<u32>,
     shown: Option<(Rc<Outcome>, Rc<Fitted>)>,
     failed: Option<String>,
-    /// Looks that failed: the same question would have the same answer.
-    failures: u32,
     canvases: [Canvas; 3],
 }
 
@@ -43,12 +40,10 @@ impl Default for State {
         Self {
             loss: Loss::Output,
             rate: 30,
-            attempt: 0,
             going: false,
             asked: None,
             shown: None,
             failed: None,
-            failures: 0,
             canvases: Default::default(),
         }
     }
@@ -75,13 +70,7 @@ impl State {
             self.clear();
         }
         self.choices(ui);
-        let start = Start {
-            head: scene.head,
-            k: scene.settings.projected_len(),
-            loss: self.loss,
-            rate: self.rate,
-            attempt: self.attempt,
-        };
+        let start = Start { head: scene.head, k: scene.settings.projected_len(), loss: self.loss, rate: self.rate };
         if self.shown.as_ref().is_some_and(|(_, fitted)| fitted.start != start) {
             self.clear();
         }
@@ -90,7 +79,7 @@ impl State {
             ui.label(why);
             return;
         }
-        self.buttons(ui);
+        self.buttons(ui, commands);
         self.follow(scene, outcome, start, commands);
         if let Some(why) = &self.failed {
             ui.colored_label(ui.visuals().error_fg_color, why);
@@ -135,7 +124,7 @@ impl State {
         });
     }
 
-    fn buttons(&mut self, ui: &mut Ui) {
+    fn buttons(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
         ui.horizontal_wrapped(|ui| {
             let (name, help) = match (self.going, &self.shown) {
                 (true, _) => (Text::FitStop, Text::FitStopHelp),
@@ -144,12 +133,13 @@ impl State {
             };
             if ui.button(name.get()).on_hover_text(help.get()).clicked() {
                 self.going = !self.going;
-                self.failed = None;
+                if self.failed.take().is_some() {
+                    commands.push(Command::Resume);
+                }
             }
             let again = ui.add_enabled(self.shown.is_some(), egui::Button::new(Text::FitAgain.get()));
             if again.on_hover_text(Text::FitAgainHelp.get()).clicked() {
                 self.clear();
-                self.attempt += 1;
             }
         });
     }
@@ -166,7 +156,6 @@ impl State {
                 Some(Answer::Failed(why)) => {
                     (self.going, self.asked) = (false, None);
                     self.failed = Some(why);
-                    self.failures += 1;
                 }
                 _ => {}
             }
@@ -178,7 +167,7 @@ impl State {
                 .shown
                 .as_ref()
                 .map_or(FIRST, |(_, fitted)| ((LOOK_MS / fitted.step_ms.max(0.01)) as u32).clamp(1, MOST));
-            self.asked = Some((done + more + self.failures).min(LAST));
+            self.asked = Some((done + more).min(LAST));
         }
         commands.extend(self.asked.map(|until| Command::Ask(Question::Fit { start, until })));
     }

@@ -5,6 +5,7 @@ use crate::app::views::colour::{self, Scale};
 use crate::app::views::format;
 use crate::app::views::layout::column;
 use crate::lab::rank::LowRank;
+use crate::spectrum::{Between, Way};
 use crate::text::{Text, fill};
 use egui::{RichText, Slider, Ui};
 use std::rc::Rc;
@@ -42,8 +43,10 @@ impl State {
         ui.add(slider).on_hover_text(Text::RankSliderHelp.get());
         let rank = self.rank;
         let next = spectrum.svd.values.get(rank as usize).map_or(0.0, |value| f64::from(*value));
-        let words = [format::count(rank.into()), format::percent(spectrum.error(rank)), format::number(next)];
-        ui.label(fill(Text::RankError, &words.each_ref().map(String::as_str)));
+        let Between { low, high } = spectrum.least_error(rank);
+        let words = [format::count(rank.into()), format::percent(high), format::number(next), format::percent(low)];
+        let text = if spectrum.way == Way::Exact { Text::RankError } else { Text::RankErrorBetween };
+        ui.label(fill(text, &words.each_ref().map(String::as_str)));
         if self.drawn.as_ref().is_none_or(|drawn| !Rc::ptr_eq(&drawn.of, own)) {
             let scale = scale(&own.picture);
             self.drawn =

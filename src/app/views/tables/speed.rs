@@ -92,13 +92,18 @@ fn measure(scene: &Scene<'_>, sizes: &Sizes, asked: u32, commands: &mut Vec<Comm
     Known { points, next: Next::Nothing }
 }
 
-fn ms(speed: &[(Method, Timed)], method: Method) -> f64 {
-    speed.iter().find(|(other, _)| *other == method).map_or(0.0, |(_, timed)| timed.ms)
+/// A method over the length; there is nothing of it where it was not measured.
+fn of(points: &[Point], method: Method) -> impl Iterator<Item = (u32, Timed)> {
+    let timed = move |(n, speed): &Point| {
+        let (_, timed) = speed.iter().find(|(other, _)| *other == method)?;
+        Some((*n, *timed))
+    };
+    points.iter().filter_map(timed)
 }
 
-/// Where the lines of the chart cross.
+/// Where a method overtakes full attention, by the ratios of the same turns.
 fn found(points: &[Point], method: Method) -> Option<Crossover> {
-    Crossover::of(points.iter().map(|(n, speed)| (*n, ms(speed, method) / ms(speed, Method::Full))))
+    Crossover::of(of(points, method).map(|(n, timed)| (n, timed.ratio)))
 }
 
 fn chart(ui: &mut Ui, points: &[Point]) {
@@ -113,7 +118,7 @@ fn chart(ui: &mut Ui, points: &[Point]) {
     let step = lengths.len().div_ceil(6);
     let mut traces: Vec<Trace> = [Method::Full, Method::Lsh, Method::Linformer]
         .map(|method| {
-            let dots = points.iter().map(|(n, speed)| Dot { at: [f64::from(*n), ms(speed, method)], error: 0.0 });
+            let dots = of(points, method).map(|(n, timed)| Dot { at: [f64::from(n), timed.ms], error: 0.0 });
             Trace::dots(contender::name(method), contender::colour(method), dots.collect()).joined()
         })
         .into();
@@ -149,7 +154,11 @@ fn crossover(points: &[Point], method: Method) -> Option<String> {
     })
 }
 
+/// How it was measured, once something was.
 fn words(ui: &mut Ui, scene: &Scene<'_>, sizes: &Sizes, points: &[Point]) {
+    if points.is_empty() {
+        return;
+    }
     let mut timed = points.iter().flat_map(|(_, speed)| speed.iter());
     let timestamps = timed.all(|(_, timed)| timed.clock == Clock::Timestamps);
     let clock = if timestamps { Text::ClockTimestamps } else { Text::TablesClock };
@@ -159,4 +168,19 @@ fn words(ui: &mut Ui, scene: &Scene<'_>, sizes: &Sizes, points: &[Point]) {
     values.push(clock.get());
     let software = if scene.software { fill(Text::CompareSoftware, &[scene.adapter]) } else { String::new() };
     ui.label(RichText::new(format!("{} {software}", fill(Text::TablesSpeedWords, &values))).small());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crossover_is_where_the_ratios_of_the_turns_have_it() {
+        // In the same turns it is the faster one; the medians of both say otherwise.
+        let timed = |ms: f64, ratio: f64| Timed { ms, least: ms, most: ms, ratio, clock: Clock::Wall, bytes: 0 };
+        let turns = [(Method::Full, timed(10.0, 1.0)), (Method::Lsh, timed(11.0, 0.9))];
+        let points: [Point; 1] = [(FIRST, turns.into())];
+        assert_eq!(found(&points, Method::Lsh), Some(Crossover::Always));
+        assert_eq!(found(&points, Method::Linformer), None, "it was not measured");
+    }
 }
