@@ -65,7 +65,7 @@ fn of_kind(kind: u32, draw: &mut Draw, shown: &Settings) -> Option<Question> {
         13 => Question::Savings { sizes: Sizes { length: 512, ..small() } },
         14 => Question::Speed { sizes: Sizes { length: 128 << draw.below(2), ..small() } },
         15 => Question::Matrix { source: [Source::E, Source::F][draw.below(2) as usize], head },
-        16 => Question::Untrained { head, k, attempt: draw.below(1 << 16) },
+        16 => Question::Untrained { head, k },
         17 => Question::Fit { start: start(draw, shown, head, k)?, until: 1 + draw.below(MOST_STEPS) },
         18 => Question::FittedErrors { start: start(draw, shown, head, k)?, steps: 1 + draw.below(MOST_STEPS) },
         19 => Question::Layers(stacked(draw, shown)?),
@@ -93,7 +93,7 @@ fn small() -> Sizes {
 
 fn start(draw: &mut Draw, shown: &Settings, head: u32, k: u32) -> Option<Start> {
     let loss = [Loss::Output, Loss::Map][draw.below(2) as usize];
-    (shown.n <= loss.longest()).then(|| Start { head, k, loss, rate: 100, attempt: draw.below(2) })
+    (shown.n <= loss.longest()).then(|| Start { head, k, loss, rate: [30, 100][draw.below(2) as usize] })
 }
 
 fn stacked(draw: &mut Draw, shown: &Settings) -> Option<Stacked> {

@@ -125,7 +125,7 @@ impl Soak {
             }
             game.rest(&self.settings)?;
             // A fit stays on the device until the next one begins: it is this one in every sample.
-            let start = Start { head: 0, k: 64, loss: Loss::Output, rate: 100, attempt: number };
+            let start = Start { head: 0, k: 64, loss: Loss::Output, rate: 100 };
             game.finish(&[Question::Fit { start, until: 1 }])?;
             let sample = Sample { seconds: begun.elapsed().as_secs_f64(), ..game.read() };
             tell(&sample);
