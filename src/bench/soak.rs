@@ -4,15 +4,16 @@
 //! left before the answer; runs are cancelled, resumed and forced. Every so often the worker comes to rest
 //! on the settings that it began with, and memory is read: so all samples are of the same state.
 
+use super::questions::{of_every_kind, question};
 use super::{Draw, values};
 use crate::app::job::Exam;
-use crate::app::scene::{Missing, Question};
+use crate::app::scene::{Answer, Missing, Question};
 use crate::app::session::{Again, Session};
 use crate::gpu::{Fault, Gpu};
 use crate::inputs::{Picture, sample_bytes};
+use crate::lab::Start;
 use crate::lab::turns::median;
-use crate::methods::measure::{Weights, Window};
-use crate::presets::PRESETS;
+use crate::methods::fit::Loss;
 use crate::settings::{InputKind, KEYS, Method, Sample as Photograph, Settings};
 use std::time::{Duration, Instant};
 
@@ -123,12 +124,20 @@ impl Soak {
                 }
             }
             game.rest(&self.settings)?;
+            // A fit stays on the device until the next one begins: it is this one in every sample.
+            let start = Start { head: 0, k: 64, loss: Loss::Output, rate: 100 };
+            game.finish(&[Question::Fit { start, until: 1 }])?;
             let sample = Sample { seconds: begun.elapsed().as_secs_f64(), ..game.read() };
             tell(&sample);
             samples.push(sample);
         }
         Ok(samples)
     }
+}
+
+/// Whether the settings have no influence on how long the answer takes.
+fn is_of_own_size(question: &Question) -> bool {
+    question.stands_alone() || matches!(question, Question::Trained)
 }
 
 struct Game {
@@ -139,8 +148,9 @@ struct Game {
 }
 
 impl Game {
-    /// Runs every input at every width once, so that what is compiled once and kept is no growth later.
+    /// Runs every input at every width and answers every question once, so that what is compiled once and kept is no growth later.
     fn warm_up(&mut self) -> Result<(), Fault> {
+        let mut begins = true;
         let of = |name: &str| KEYS.iter().find(|key| key.name == name).map(values).unwrap_or_default();
         for (input, d) in of("input").iter().flat_map(|input| of("d").into_iter().map(move |d| (input.clone(), d))) {
             for patch in of("patch") {
@@ -155,14 +165,11 @@ impl Game {
                 }
                 for method in [Method::Lsh, Method::Linformer] {
                     self.rest(&Settings { method, ..settings.clone() })?;
-                    let whole = Window::whole(settings.n, settings.n);
-                    self.session.ask(&[
-                        Question::PairMap { head: 0, window: whole },
-                        Question::WeightMap { which: Weights::Effective, head: 0, window: whole },
-                        Question::Strongest { head: 0, count: 32 },
-                        Question::LastToken,
-                    ]);
-                    self.wait(|_| false)?;
+                    let mut questions = of_every_kind(&mut self.draw, &Settings { method, ..settings.clone() });
+                    // Some have sizes of their own.
+                    questions.retain(|question| begins || !is_of_own_size(question));
+                    begins = false;
+                    self.finish(&questions)?;
                 }
             }
         }
@@ -260,42 +267,18 @@ impl Game {
     fn questions(&mut self) -> Result<(), Fault> {
         let Some(shown) = self.session.scene(&|_| None).map(|scene| scene.settings.clone()) else { return Ok(()) };
         for _ in 0..self.draw.below(4) {
-            let question = self.question(&shown);
+            let question = question(&mut self.draw, &shown);
             self.session.ask(&[question]);
             if self.draw.once_in(3) {
                 self.polls(10)?;
             } else {
                 self.wait(|session| session.answer(question).is_some())?;
             }
-            self.count.answers += u64::from(self.session.answer(question).is_some());
+            let answered = self.session.answer(question).is_some_and(|answer| !matches!(answer, Answer::Failed(_)));
+            self.count.answers += u64::from(answered);
         }
         self.session.ask(&[]);
         Ok(())
-    }
-
-    fn question(&mut self, shown: &Settings) -> Question {
-        let head = self.draw.below(shown.heads);
-        let query = self.draw.below(shown.n);
-        let (row_start, col_start) = (query, self.draw.below(shown.n));
-        let window = match self.draw.below(2) {
-            0 => Window::whole(shown.n, shown.n),
-            _ => Window { row_start, row_count: shown.n - row_start, col_start, col_count: shown.n - col_start },
-        };
-        match self.draw.below(10) {
-            0 => Question::PairMap { head, window },
-            1 => {
-                let which = [Weights::Exact, Weights::Effective][self.draw.below(2) as usize];
-                Question::WeightMap { which, head, window }
-            }
-            2 => Question::Row { head, query },
-            3 => Question::Sparsity { head },
-            4 => Question::Strongest { head, count: 32 << self.draw.below(2) },
-            5 => Question::Accuracy { rounds: 1 + self.draw.below(16) },
-            6 => Question::Under { preset: &PRESETS[self.draw.below(PRESETS.len() as u32) as usize] },
-            7 => Question::LastToken,
-            8 => Question::SeparateKeys,
-            _ => Question::ByRounds,
-        }
     }
 
     /// A few frames, at most so many.
@@ -344,7 +327,13 @@ impl Game {
         self.session.forget_check();
         self.session.change(settings.clone());
         // For an answer that is not known yet the buffers of the method are on the device, always.
-        self.session.ask(&[Question::Row { head: 0, query: self.draw.below(settings.n) }]);
+        let query = self.draw.below(settings.n);
+        self.finish(&[Question::Row { head: 0, query }])
+    }
+
+    /// Waits until everything is done, the answers too.
+    fn finish(&mut self, questions: &[Question]) -> Result<(), Fault> {
+        self.session.ask(questions);
         while self.session.has_work() {
             self.frame()?;
         }

@@ -14,6 +14,7 @@ use crate::semantics::Semantics;
 use crate::steps::chunked_attention_backward as chunked;
 use crate::steps::full_attention_backward::{self as full_backward, KEYS, QUERIES, VALUES};
 use crate::steps::key_norm_backward::{self, KEY_NORM_BACKWARD};
+use crate::steps::pair_gradient;
 use crate::steps::row_terms::{self, ROW_TERMS};
 use crate::steps::{Kernel, WORKGROUP};
 use std::sync::Arc;
@@ -91,10 +92,10 @@ pub fn lsh_passes(b: &mut Builder, dims: &Dims, lsh: &Lsh, head: &Head, lists: &
 fn rounds(b: &mut Builder, dims: &Dims, lsh: &Lsh, kernel: &'static Kernel, bindings: [Binding; 8], add: bool) {
     let bindings: Arc<[Binding]> = Arc::new(bindings);
     let n = dims.n_q;
-    let iterations = chunked::iterations(b.widths(), lsh.rounds, lsh.geometry(n).steps());
+    let vectors = pair_gradient::vectors(b.widths());
     let visits = lsh.visits(n) as f64 / f64::from(lsh.rounds);
     for round in 0..lsh.rounds {
-        for (geometry, share) in lsh.passes(n, iterations) {
+        for (geometry, share) in lsh.passes(n, vectors) {
             let params = chunked::Params {
                 first_group: 0,
                 round,

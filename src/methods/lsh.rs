@@ -52,10 +52,12 @@ impl Lsh {
         }
     }
 
-    /// The geometry cut into passes whose loops stay short, `iterations` a slot, with the share of the
-    /// window that each walks.
-    pub(crate) fn passes(&self, n: u32, iterations: u32) -> impl Iterator<Item = (Geometry, f64)> {
+    /// The geometry cut into passes whose loops stay short, with the share of the window that each walks. A
+    /// slot goes through `vectors` of its rows, and counts the rounds of its pair, each by the steps of the
+    /// window where chunks wrap.
+    pub(crate) fn passes(&self, n: u32, vectors: u32) -> impl Iterator<Item = (Geometry, f64)> {
         let whole = self.geometry(n);
+        let iterations = 2 + self.rounds * (2 + whole.steps()) + vectors;
         let slots = (LONGEST_LOOP / iterations).max(1);
         (0..whole.slot_count).step_by(slots as usize).map(move |slot_start| {
             let slot_count = slots.min(whole.slot_count - slot_start);
@@ -157,9 +159,8 @@ pub(crate) fn passes(b: &mut Builder, dims: &Dims, lsh: &Lsh, hash: bool) {
             let [round_out, round_lse] = [round_out, round_lse].map(|id| b.range(id, head * lsh.rounds + round));
             let attended: Arc<[Binding]> = Arc::new([q, v, key_scale, order, chunk_of, buckets, round_out, round_lse]);
             let combined: Arc<[Binding]> = Arc::new([round_out, round_lse, out, lse]);
-            // A slot counts the rounds of its pair, each by the steps of the window where chunks wrap.
-            let steps = lsh.geometry(n).steps();
-            for (geometry, share) in lsh.passes(n, 2 + lsh.rounds * (2 + steps)) {
+            let widths = b.widths();
+            for (geometry, share) in lsh.passes(n, widths.d4 + widths.dv4) {
                 let params = chunked_attention::Params {
                     first_group: 0,
                     round,

@@ -10,12 +10,6 @@ use super::visibility::{self, Geometry, Lists};
 use super::{Access, Data, Kernel, Widths, params, read_params};
 use crate::semantics::flags;
 
-/// Iterations that a slot of the window takes at most, see [`super::LONGEST_LOOP`]: its pair is counted
-/// in every round, and rows of these widths are gone through three times.
-pub fn iterations(widths: Widths, rounds: u32, steps: u32) -> u32 {
-    2 + rounds * (2 + steps) + 2 * widths.d4.max(widths.dv4) + widths.d4
-}
-
 params! {
     /// `groups = ceil(n / 64)`. A slot is one of the window's: of keys for the queries' gradient; for
     /// the others slot `step * chunk_len + e` is entry `e` of the chunk that sees the key's at this step.

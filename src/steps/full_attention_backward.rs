@@ -3,13 +3,13 @@
 
 use super::chunked_attention::score;
 use super::full_attention::allowed;
-use super::pair_gradient::{Gradient, Of, Pair, Rows};
+use super::pair_gradient::{Gradient, Of, Pair, Rows, vectors};
 use super::{Access, Data, Kernel, LONGEST_LOOP, Widths, params, read_params};
 use crate::semantics::flags;
 
-/// Keys or queries of a slice: for each a thread goes through rows of these widths three times.
+/// Keys or queries of a slice, see [`LONGEST_LOOP`].
 pub fn slice(widths: Widths) -> u32 {
-    LONGEST_LOOP / (1 + 2 * widths.d4.max(widths.dv4) + widths.d4)
+    LONGEST_LOOP / (1 + vectors(widths))
 }
 
 params! {

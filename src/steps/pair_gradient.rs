@@ -15,6 +15,12 @@ pub enum Of {
     Values,
 }
 
+/// Vectors of rows of these widths that a thread goes through for a pair: three times a row, see
+/// [`super::LONGEST_LOOP`].
+pub fn vectors(widths: Widths) -> u32 {
+    2 * widths.d4.max(widths.dv4) + widths.d4
+}
+
 /// A pair that a pass walks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {

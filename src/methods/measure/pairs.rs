@@ -31,7 +31,7 @@ pub fn pairs(dims: &Dims, lsh: &Lsh, heads: Range<u32>, window: Window, limits: 
             [shared.order, shared.chunk_of, shared.buckets, rows, visits, map].map(|id| b.range(id, head));
         let bindings: Arc<[Binding]> = Arc::new([order, chunk_of, buckets, rows, visits, map]);
         // A slot asks every earlier step of every round whether its pair was met.
-        for (geometry, share) in lsh.passes(dims.n_q, 2 + lsh.rounds * (2 + lsh.geometry(dims.n_q).steps())) {
+        for (geometry, share) in lsh.passes(dims.n_q, 0) {
             let params = attention_map::Params {
                 first_group: 0,
                 tiles,
