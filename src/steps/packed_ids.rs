@@ -28,7 +28,7 @@ impl Params {
 
 /// ids `[count]`, the words that hold them.
 pub static PACK: Kernel = kernel("pack", pack);
-/// The same, the other way.
+/// The words, the ids that they hold.
 pub static UNPACK: Kernel = kernel("unpack", unpack);
 
 const fn kernel(entry: &'static str, twin: fn(&[u8], Widths, &mut [Data])) -> Kernel {
@@ -38,7 +38,7 @@ const fn kernel(entry: &'static str, twin: fn(&[u8], Widths, &mut [Data])) -> Ke
         source: include_str!("../../shaders/packed_ids.wgsl"),
         params: &[Params::WGSL],
         include: "",
-        bindings: &[Access::ReadWrite, Access::ReadWrite],
+        bindings: &[Access::Read, Access::ReadWrite],
         twin,
     }
 }
@@ -53,9 +53,9 @@ fn pack(params: &[u8], _: Widths, buffers: &mut [Data]) {
 
 fn unpack(params: &[u8], _: Widths, buffers: &mut [Data]) {
     let p: Params = read_params(params);
-    let packed = buffers[1].u().to_vec();
+    let packed = buffers[0].u().to_vec();
     let each = packed.iter().flat_map(|word| (0..p.per_word).map(move |i| word >> (i * p.bits) & ((1 << p.bits) - 1)));
-    for (id, kept) in buffers[0].u_mut()[..p.count as usize].iter_mut().zip(each) {
+    for (id, kept) in buffers[1].u_mut()[..p.count as usize].iter_mut().zip(each) {
         *id = kept;
     }
 }
@@ -81,8 +81,8 @@ mod tests {
         let mut buffers = [ids.clone(), Data::U(vec![0; p.words() as usize])];
         pack(params, Widths::new(1, 1), &mut buffers);
         assert_eq!(buffers[1].u(), [4 | 3 << 6 | 1 << 9 | 2 << 12 | 4 << 15 | 4 << 18]);
-        buffers[0] = Data::U(vec![u32::MAX; 7]);
-        unpack(params, Widths::new(1, 1), &mut buffers);
-        assert_eq!(buffers[0], ids);
+        let mut back = [buffers[1].clone(), Data::U(vec![u32::MAX; 7])];
+        unpack(params, Widths::new(1, 1), &mut back);
+        assert_eq!(back[1], ids);
     }
 }

@@ -25,7 +25,7 @@ pub const BROKEN: &[Broken] = &[
         case: LAYER,
         twin: |p, w, b| {
             (packed_ids::UNPACK.twin)(p, w, b);
-            b[0].u_mut().iter_mut().for_each(|id| *id &= 3);
+            b[1].u_mut().iter_mut().for_each(|id| *id &= 3);
         },
     },
     misread!("a matrix that is not transposed", matrix_product::MULTIPLY, "products of 64 x 16, 32 x 16 and 32 x 128",

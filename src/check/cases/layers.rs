@@ -25,7 +25,7 @@ fn targets(layer: &Layer, heads: u32, rounds: u32, buckets: u32) -> Result<Plan,
     let kept = Params::new(rounds * n, buckets);
     let kept = words(&mut b, KEPT, Kind::U32, Role::Method, heads, &[kept.words()]);
     let targets = words(&mut b, TARGETS, Kind::U32, Role::Method, 1, &[n]);
-    let bindings: Arc<[Binding]> = Arc::new([b.range(targets, 0), b.range(kept, 0)]);
+    let bindings: Arc<[Binding]> = Arc::new([b.range(kept, 0), b.range(targets, 0)]);
     b.pass(Step::Measure, &UNPACK, &Params::new(n, buckets), &bindings, n.div_ceil(WORKGROUP), (0.0, 0.0));
     b.finish()
 }

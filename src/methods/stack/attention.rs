@@ -54,9 +54,11 @@ impl LayerBuilder<'_> {
         let params = packed_ids::Params::new(rule.rounds * dims.n_q, rule.buckets());
         let buckets = words(&mut self.b, BUCKETS, Kind::U32, Role::Method, dims.heads, &[rule.rounds, dims.n_q]);
         let kept = words(&mut self.b, KEPT, Kind::U32, Role::Method, dims.heads, &[params.words()]);
-        let threads = if kernel.entry == PACK.entry { params.words() } else { params.count };
+        let packs = kernel.entry == PACK.entry;
+        let threads = if packs { params.words() } else { params.count };
         for head in 0..dims.heads {
-            let bindings: Arc<[Binding]> = Arc::new([self.b.range(buckets, head), self.b.range(kept, head)]);
+            let [ids, words] = [buckets, kept].map(|id| self.b.range(id, head));
+            let bindings: Arc<[Binding]> = Arc::new(if packs { [ids, words] } else { [words, ids] });
             let cost = (0.0, bytes_of(&bindings));
             self.b.pass(Step::Store, kernel, &params, &bindings, threads.div_ceil(WORKGROUP), cost);
         }
