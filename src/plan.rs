@@ -266,21 +266,36 @@ impl Plan {
     }
 }
 
-/// A buffer that the device cannot hold; both numbers in bytes.
+/// What cannot be held; both numbers in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub buffer: &'static str,
     pub needed: u64,
     pub allowed: u64,
-    /// True when the whole buffer is too large, false when a range cannot be bound.
-    pub whole: bool,
+    pub limit: Limit,
+}
+
+/// What a refused buffer is too large for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The device, as a whole.
+    Buffer,
+    /// A range of it, to be bound.
+    Binding,
+    /// What this program keeps in host memory.
+    Host,
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = if self.whole { Text::RefusedBuffer } else { Text::RefusedBinding };
+        let text = match self.limit {
+            Limit::Buffer => Text::RefusedBuffer,
+            Limit::Binding => Text::RefusedBinding,
+            Limit::Host => Text::RefusedHost,
+        };
         let (needed, allowed) = (self.needed.to_string(), self.allowed.to_string());
         let remedy = match self.buffer {
+            _ if self.limit == Limit::Host => Text::RefusedSwap,
             "logits" => Text::RefusedLogits,
             "hidden" | "hidden gradient" => Text::RefusedHidden,
             _ => Text::RefusedShorter,
@@ -372,14 +387,14 @@ impl Builder {
             fill: None,
             zeroed: false,
         };
-        self.refuse(spec.name, spec.bytes(), self.limits.buffer, true);
+        self.refuse(spec.name, spec.bytes(), self.limits.buffer, Limit::Buffer);
         self.plan.buffers.push(spec);
         BufferId(self.plan.buffers.len() - 1)
     }
 
-    fn refuse(&mut self, buffer: &'static str, needed: u64, allowed: u64, whole: bool) {
+    fn refuse(&mut self, buffer: &'static str, needed: u64, allowed: u64, limit: Limit) {
         if needed > allowed && self.refusal.is_none() {
-            self.refusal = Some(Refusal { buffer, needed, allowed, whole });
+            self.refusal = Some(Refusal { buffer, needed, allowed, limit });
         }
     }
 
@@ -406,7 +421,7 @@ impl Builder {
         let offset = u64::from(range % spec.ranges) * spec.stride() + start * 4;
         debug_assert_eq!(offset % ALIGNMENT, 0);
         let binding = Binding { buffer: id, offset, bytes: words * 4 };
-        self.refuse(self.plan.buffers[id.0].name, binding.bytes, self.limits.binding, false);
+        self.refuse(self.plan.buffers[id.0].name, binding.bytes, self.limits.binding, Limit::Binding);
         binding
     }
 

@@ -8,7 +8,7 @@ use attention_lab::methods::full::{Full, Way};
 use attention_lab::methods::linformer::Linformer;
 use attention_lab::methods::lsh::Lsh;
 use attention_lab::methods::measure::{self, Measured, Sample};
-use attention_lab::plan::{Plan, Refusal};
+use attention_lab::plan::{Limit, Plan, Refusal};
 use attention_lab::problem::{Dims, Named, Problem, Projections, Rotations};
 use attention_lab::random::{Stream, normal};
 use attention_lab::semantics::{ScoreScale, Semantics};
@@ -198,7 +198,7 @@ fn what_does_not_fit_is_refused_before_allocation() {
     let full = Measured::Full(Full { way: Way::Materialized, shared_qk: true, semantics: Semantics::PAPER });
     let refusal = lab::plan(&dims, &full, gpu.limits).err().expect("32 GiB do not fit");
     let allowed = gpu.limits.buffer;
-    assert_eq!(refusal, Refusal { buffer: "scores", needed: 32 << 30, allowed, whole: true });
+    assert_eq!(refusal, Refusal { buffer: "scores", needed: 32 << 30, allowed, limit: Limit::Buffer });
     let words = refusal.to_string();
     assert!(words.contains(&(32u64 << 30).to_string()) && words.contains(&allowed.to_string()), "{words}");
     assert!(!words.contains('\n'));

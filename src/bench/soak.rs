@@ -14,7 +14,7 @@ use crate::inputs::{Picture, sample_bytes};
 use crate::lab::Start;
 use crate::lab::turns::median;
 use crate::methods::fit::Loss;
-use crate::settings::{InputKind, KEYS, Method, Sample as Photograph, Settings};
+use crate::settings::{InputKind, KEYS, LayerAttention, Method, Sample as Photograph, Settings};
 use std::time::{Duration, Instant};
 
 /// Memory may differ by this share, or by so many bytes where that is more, from the first quarter to the last.
@@ -47,7 +47,8 @@ pub struct Sample {
     pub shortages: u64,
     /// Bytes that are allocated on the heap by this program and its drivers, where the system tells them.
     pub heap: Option<u64>,
-    /// Resident bytes of the process, where the system tells them: with what the heap keeps for later.
+    /// Resident bytes of the process, where the system tells them: without what the heap keeps for later, where it
+    /// can be told to give that back.
     pub resident: Option<u64>,
     /// Bytes in the ledger.
     pub ledger: u64,
@@ -163,9 +164,13 @@ impl Game {
                 for full in [Method::Full, Method::FullRowwise, Method::FullMaterialized] {
                     self.rest(&Settings { method: full, ..settings.clone() })?;
                 }
-                for method in [Method::Lsh, Method::Linformer] {
-                    self.rest(&Settings { method, ..settings.clone() })?;
-                    let mut questions = of_every_kind(&mut self.draw, &Settings { method, ..settings.clone() });
+                // The layers of a stack have an attention of their own.
+                for (method, attention) in
+                    [(Method::Lsh, LayerAttention::Full), (Method::Linformer, LayerAttention::Lsh)]
+                {
+                    let settings = Settings { method, attention, ..settings.clone() };
+                    self.rest(&settings)?;
+                    let mut questions = of_every_kind(&mut self.draw, &settings);
                     // Some have sizes of their own.
                     questions.retain(|question| begins || !is_of_own_size(question));
                     begins = false;
@@ -348,6 +353,7 @@ impl Game {
         // A lost device has been seen before this.
         let _ = gpu.device.poll(wgpu::PollType::wait_indefinitely());
         let report = gpu.device.generate_allocator_report();
+        give_back();
         Sample {
             heap: heap(),
             resident: resident(),
@@ -359,6 +365,16 @@ impl Game {
         }
     }
 }
+
+/// Gives what the heap keeps for later back to the system, so that the resident set is of what is held.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_back() {
+    // SAFETY: it touches free blocks alone, under the allocator's own locks.
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back() {}
 
 /// Bytes in blocks that were allocated and not freed, of all arenas and of blocks of their own; `None` where
 /// the C library does not count them.

@@ -106,8 +106,9 @@ pub(crate) fn online_pass(
     bindings: [Binding; 6],
 ) {
     let bindings: Arc<[Binding]> = Arc::new(bindings);
-    for key_start in (0..n_kv).step_by(full_attention::SLICE_KEYS as usize) {
-        let key_end = (key_start + full_attention::SLICE_KEYS).min(n_kv);
+    let slice = full_attention::slice(dims.widths());
+    for key_start in (0..n_kv).step_by(slice as usize) {
+        let key_end = (key_start + slice).min(n_kv);
         let params = full_attention::Params {
             first_group: 0,
             n_q: dims.n_q,

@@ -2,13 +2,18 @@
 //! equation (1). With `keys = E K`, `values = F V` it is Linformer's equation (7).
 
 use super::chunked_attention::score;
-use super::{Access, Data, EMPTY, Kernel, Widths, params, read_params, softmax_sum};
+use super::{Access, Data, EMPTY, Kernel, LONGEST_LOOP, Widths, params, read_params, softmax_sum};
 use crate::semantics::flags;
 
 /// Keys whose scores are held at once.
 pub const KEY_TILE: u32 = 8;
-/// Keys of a slice: a tile may take some 50 iterations, see [`super::LONGEST_LOOP`].
-pub const SLICE_KEYS: u32 = 8192;
+
+/// Keys of a slice, see [`LONGEST_LOOP`]: a tile goes through the row of each of its keys twice, and once through
+/// the output.
+pub fn slice(widths: Widths) -> u32 {
+    let of_key = 2 + widths.d4 + widths.dv4;
+    LONGEST_LOOP / (1 + widths.dv4 + KEY_TILE * of_key) * KEY_TILE
+}
 
 params! {
     /// `groups = ceil(n_q / 64)`.

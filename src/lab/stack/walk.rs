@@ -9,9 +9,8 @@ use crate::lab::{LabError, unpadded};
 use crate::methods::stack::{
     Attention, BUCKETS, Branches, GRADIENT, GRADIENTS, KEPT, LOSSES, Layer, Parameter, STREAM, STREAMS, TARGETS,
 };
-use crate::plan::{Limits, Plan, Refusal, bytes_in_words};
+use crate::plan::{Limit, Limits, Plan, Refusal};
 use crate::problem::Named;
-use crate::text::{Text, fill};
 use std::collections::BTreeSet;
 use web_time::Instant;
 
@@ -60,10 +59,9 @@ impl<'a> Walk<'a> {
         // Refused before anything is drawn.
         let plans = [walk.forward_plan()?, walk.loss_plan()?];
         backward(&stack.layer, way, gpu.limits)?;
-        let bytes = stack.parameter_bytes(way);
-        if way.swap && bytes > HOST_BYTES {
-            let values = [stack.depth().to_string(), bytes_in_words(bytes), bytes_in_words(HOST_BYTES)];
-            return Err(LabError::Failed(fill(Text::StackHostMemory, &values.each_ref().map(String::as_str))));
+        let needed = stack.parameter_bytes(way);
+        if way.swap && needed > HOST_BYTES {
+            return Err(Refusal { buffer: "parameters", needed, allowed: HOST_BYTES, limit: Limit::Host }.into());
         }
         let parameters = plans.each_ref().map(|plan| part(plan, |name| walk.is_parameter(name)));
         for at in 0..=stack.depth() {

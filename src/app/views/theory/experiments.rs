@@ -11,6 +11,7 @@ use crate::lab::theory::{
 };
 use crate::text::{Text, fill};
 use egui::{CollapsingHeader, Grid, RichText, ScrollArea, Ui};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// Width from which the three stand side by side.
@@ -184,12 +185,14 @@ impl Panel<'_> {
             }
         }
         self.chart.show(ui, &traces);
-        for known in &self.known {
-            match &known.answer {
-                None => drop(ui.label(fill(Text::TheorySoon, &[&known.name]))),
-                Some(Err(why)) => drop(ui.colored_label(ui.visuals().error_fg_color, why)),
-                Some(Ok(_)) => {}
-            }
+        for known in self.known.iter().filter(|known| known.answer.is_none()) {
+            ui.label(fill(Text::TheorySoon, &[&known.name]));
+        }
+        // What ended one series, such as Cancel, often ended them all.
+        let failures: BTreeSet<&String> =
+            self.known.iter().filter_map(|known| known.answer.as_ref()?.as_ref().err()).collect();
+        for why in failures {
+            ui.colored_label(ui.visuals().error_fg_color, why);
         }
         ui.label(RichText::new(&self.words).small());
     }
