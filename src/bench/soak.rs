@@ -12,6 +12,7 @@ use crate::app::session::{Again, Session};
 use crate::gpu::{Fault, Gpu};
 use crate::inputs::{Picture, sample_bytes};
 use crate::lab::Start;
+use crate::lab::rank::EXACT_UP_TO;
 use crate::lab::turns::median;
 use crate::methods::fit::Loss;
 use crate::settings::{InputKind, KEYS, LayerAttention, Method, Sample as Photograph, Settings};
@@ -177,6 +178,12 @@ impl Game {
                     self.finish(&questions)?;
                 }
             }
+        }
+        // Above a length the spectrum comes from products with many columns at once.
+        for d in of("d") {
+            let Ok(settings) = Settings::from_query(&format!("n={}&d={d}", EXACT_UP_TO + 1)) else { continue };
+            self.rest(&settings)?;
+            self.finish(&[Question::LowRank { head: 0, random: false }])?;
         }
         Ok(())
     }
