@@ -28,6 +28,7 @@ pub mod steps;
 pub mod tables;
 pub mod text;
 pub mod theory;
+pub mod units;
 pub mod verify;
 #[cfg(target_arch = "wasm32")]
 mod web;

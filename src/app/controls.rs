@@ -1,16 +1,18 @@
 //! The panel of settings: four sliders on top, everything else folds below.
 
+mod fields;
+
+use self::fields::{choice, note, number, row, section, select, switch, unless};
 use super::stage::family;
 use super::views::method_name;
-use super::views::ticks::{grouped, written};
+use super::views::ticks::grouped;
 use crate::presets::{PRESETS, Preset};
 use crate::semantics::{Choice, KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 use crate::settings::{
     Arrangement, BucketRule, Hash, InputKind, MAX_BUCKETS, MAX_N, Method, Projection, Sample, Settings, Sharing, Short,
 };
 use crate::text::{Text, fill};
-use egui::emath::Numeric;
-use egui::{Align, ComboBox, DragValue, Layout, Response, RichText, Slider, Ui};
+use egui::{Align, ComboBox, DragValue, Layout, RichText, Slider, Ui};
 use std::ops::RangeInclusive;
 
 /// Range of the slider of the sequence length; others can be typed.
@@ -140,19 +142,6 @@ pub fn others(ui: &mut Ui, settings: &mut Settings, has_own: bool) -> Asked {
         unless(ui, of_linformer, |ui| projection(ui, settings));
     });
     asked
-}
-
-/// Controls that can be used, unless there is a sentence why they would change nothing.
-fn unless(ui: &mut Ui, why: Option<String>, controls: impl FnOnce(&mut Ui)) {
-    let on = why.is_none();
-    if let Some(why) = why {
-        note(ui, &why);
-    }
-    ui.add_enabled_ui(on, controls);
-}
-
-fn note(ui: &mut Ui, words: &str) {
-    ui.label(RichText::new(words).small().weak());
 }
 
 fn projection(ui: &mut Ui, settings: &mut Settings) {
@@ -325,89 +314,4 @@ fn lsh_rules(ui: &mut Ui, rule: &mut Semantics) {
     if rule.pair_count {
         number(ui, Text::PairCountEps, Text::PairCountEpsHelp, &mut rule.pair_count_eps, 0.0..=1.0, 1e-3);
     }
-}
-
-fn section(ui: &mut Ui, name: Text, help: Text, contents: impl FnOnce(&mut Ui)) {
-    let section = egui::CollapsingHeader::new(name.get()).id_salt(name).show(ui, contents);
-    section.header_response.on_hover_text(help.get());
-}
-
-/// A row of a name on the left and a control on the right.
-fn row(ui: &mut Ui, name: Text, help: Text, control: impl FnOnce(&mut Ui) -> Response) {
-    ui.horizontal(|ui| {
-        let label = ui.label(name.get()).on_hover_text(help.get());
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            control(ui).labelled_by(label.id).on_hover_text(help.get());
-        });
-    });
-}
-
-fn number<N: Numeric>(ui: &mut Ui, name: Text, help: Text, value: &mut N, range: RangeInclusive<N>, speed: f64) {
-    let control = DragValue::new(value).range(range).speed(speed).update_while_editing(false);
-    let control =
-        control.custom_formatter(|value, _| if value.fract() == 0.0 { value.to_string() } else { written(value) });
-    row(ui, name, help, |ui| ui.add(control));
-}
-
-fn switch(ui: &mut Ui, name: Text, help: Text, value: &mut bool) -> bool {
-    ui.checkbox(value, name.get()).on_hover_text(help.get()).changed()
-}
-
-/// A menu of a [`Choice`] with the screen's names.
-fn choice<C: Choice + Named>(ui: &mut Ui, name: Text, help: Text, value: &mut C, all: &[(C, &str)]) {
-    let named: Vec<(C, Text)> = all.iter().map(|(choice, _)| (*choice, choice.name())).collect();
-    select(ui, name, help, value, &named);
-}
-
-fn select<C: Copy + PartialEq>(ui: &mut Ui, name: Text, help: Text, value: &mut C, all: &[(C, Text)]) {
-    row(ui, name, help, |ui| {
-        let shown = all.iter().find(|(choice, _)| choice == value).map_or("", |(_, text)| text.get());
-        let menu = ComboBox::from_id_salt(name).selected_text(shown).truncate();
-        let menu = menu.show_ui(ui, |ui| {
-            for (choice, text) in all {
-                ui.selectable_value(value, *choice, text.get());
-            }
-        });
-        menu.response
-    });
-}
-
-/// The name of a choice on the screen.
-trait Named {
-    fn name(self) -> Text;
-}
-
-macro_rules! named {
-    ($($kind:ident { $($choice:ident => $text:ident),+ })+) => {
-        $(impl Named for $kind {
-            fn name(self) -> Text {
-                match self { $(Self::$choice => Text::$text),+ }
-            }
-        })+
-    };
-}
-
-named! {
-    InputKind { Picture => InputPicture, Clusters => InputClusters, Duplication => InputDuplication }
-    Sample { Astronaut => SampleAstronaut, Cat => SampleCat, Own => SampleOwn }
-    Arrangement {
-        Clusters => ArrangementClusters, Identical => ArrangementIdentical,
-        Repeated => ArrangementRepeated, Isotropic => ArrangementIsotropic
-    }
-    Method {
-        Full => FullOnline, FullRowwise => FullRowwise, FullMaterialized => FullMaterialized,
-        Lsh => TabLsh, Linformer => TabLinformer
-    }
-    BucketRule { Paper => BucketRulePaper, Chunks => BucketRuleChunks, PowerOfTwo => BucketRulePowerOfTwo }
-    Short { Lsh => ShortLsh, Full => ShortFull }
-    Hash { Auto => HashAuto, Plain => HashPlain, Factorised => HashFactorised }
-    Projection {
-        Mean => ProjectionMean, Max => ProjectionMax, Gaussian => ProjectionGaussian,
-        Convolution => ProjectionConvolution
-    }
-    Sharing {
-        None => SharingNone, Headwise => SharingHeadwise, KeyValue => SharingKeyValue, Layerwise => SharingLayerwise
-    }
-    KeyNorm { None => KeyNormNone, L2Max => KeyNormMax, L2Rms => KeyNormRms }
-    Wrap { None => WrapNone, InRound => WrapInRound, AcrossRounds => WrapAcross }
 }

@@ -5,8 +5,8 @@ use super::views::format;
 use super::views::ticks::written;
 use crate::outcome::{Outcome, StepReport};
 use crate::plan::Step;
-use crate::plan::bytes_in_words;
 use crate::text::{Text, fill};
+use crate::units::bytes_in_words;
 use egui::{Button, RichText, Ui, vec2};
 
 /// Name and explanation of a step.

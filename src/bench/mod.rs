@@ -1,6 +1,7 @@
 //! What can only be measured: how long each method takes as the sequence grows, and whether memory
 //! grows while somebody plays with the sliders. Figures, never a test that a slow machine fails.
 
+pub mod growth;
 mod questions;
 pub mod soak;
 pub mod speed;

@@ -12,6 +12,7 @@
 mod backward;
 mod dense;
 mod fit;
+mod instruments;
 
 use crate::plan::Pass;
 use crate::semantics::flags;
@@ -73,9 +74,11 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
             bounds[7] = backward::chunked(entry, &read_params(params), widths, inputs);
         }
         ("full_attention_backward", entry) => bounds[5] = backward::full(entry, &read_params(params), widths, inputs),
-        ("approximate_weights", _) => bounds[5] = approximate(&read_params(params), widths, inputs, want[5].f()),
-        ("effective_weights", _) => bounds[2] = effective(&read_params(params), inputs),
-        ("map_pixels", _) => bounds[1] = pixels(&read_params(params), inputs, want[1].len()),
+        ("approximate_weights", _) => {
+            bounds[5] = instruments::approximate(&read_params(params), widths, inputs, want[5].f())
+        }
+        ("effective_weights", _) => bounds[2] = instruments::effective(&read_params(params), inputs),
+        ("map_pixels", _) => bounds[1] = instruments::pixels(&read_params(params), inputs, want[1].len()),
         ("residual", "residual") => [bounds[0], bounds[2]] = fit::residual(&read_params(params), inputs, want),
         ("residual", _) => bounds[1] = fit::total(&read_params(params), inputs),
         ("softmax_backward", _) => bounds[1] = fit::softmax_backward(&read_params(params), inputs),
@@ -92,7 +95,7 @@ pub(super) fn of(pass: &Pass, inputs: &[Data], want: &[Data]) -> Vec<Vec<f64>> {
         ("cross_entropy", _) => [bounds[0], bounds[2]] = dense::cross_entropy(&read_params(params), inputs),
         ("scaled_copy", _) => bounds[1] = want[1].f().iter().map(|x| U * x.abs() + FLUSHED).collect(),
         ("matrix_product", _) => bounds[3] = dense::product(&read_params(params), inputs),
-        ("top_attention", _) => bounds[3] = strongest(&read_params(params), widths, inputs),
+        ("top_attention", _) => bounds[3] = instruments::strongest(&read_params(params), widths, inputs),
         ("coverage", _) => {
             // A lane adds every 128th weight, the lanes are added in a tree, and then to what earlier
             // slices left; hits are exact.
@@ -305,69 +308,6 @@ fn weighted(p: &materialized_attention::Params, widths: Widths, inputs: &[Data])
             let before = if p.key_start > 0 { inputs[2].f()[at].abs() } else { 0.0 };
             bound[at] = gamma(f64::from(p.key_count) + 2.0) * (sum + before) + FLUSHED;
         }
-    }
-    bound
-}
-
-/// The score, its distance to the given log-sum-exp, the exponential, and the meetings as a factor.
-fn approximate(p: &approximate_weights::Params, widths: Widths, inputs: &[Data], want: &[f64]) -> Vec<f64> {
-    let (ds, n) = (widths.d_stride(), p.lsh.n);
-    let (q, key_scale, lse) = (inputs[0].f(), inputs[1].f(), inputs[4].f());
-    let lists = Lists { geometry: p.lsh, chunk_of: inputs[2].u(), buckets: inputs[3].u() };
-    let cell = |row: u32, j: u32| {
-        let weight = want[(row * n + j) as usize];
-        let i = p.query_base + ((p.row_start + row) * p.query_stride) % p.query_count;
-        if !lists.visible(i, j) || lse[i as usize] == f64::from(EMPTY) {
-            return 0.0;
-        }
-        let (a, b) = (&q[i as usize * ds..][..ds], &q[j as usize * ds..][..ds]);
-        let fixed = i == j && p.lsh.flags & flags::SELF_VALUE != 0;
-        let score = if fixed { p.self_value.into() } else { dot(a, b) * key_scale[j as usize] * f64::from(p.scale) };
-        let off = counted_off(&lists, i, j, score_off(a, b, key_scale[j as usize], p.scale, fixed), score);
-        let x = (score - lists.correction(i, j) - lse[i as usize]).abs() + off;
-        let exponential = SECOND_ORDER * U * (7.0 + 5.0 * x.min(EXP_ENDS));
-        weight * (off + exponential).exp_m1() + FLUSHED
-    };
-    (0..p.rows).flat_map(|row| (0..n).map(move |j| (row, j))).map(|(row, j)| cell(row, j)).collect()
-}
-
-fn effective(p: &effective_weights::Params, inputs: &[Data]) -> Vec<f64> {
-    let (n, k, stride) = (p.n as usize, p.k as usize, p.k4 as usize * 4);
-    let (projected, e) = (inputs[0].f(), inputs[1].f());
-    let mut bound = vec![0.0; inputs[2].len()];
-    for row in 0..inputs[2].len() / n {
-        for column in 0..p.columns as usize {
-            let sum: f64 = (0..k).map(|i| (projected[row * k + i] * e[column * stride + i]).abs()).sum();
-            bound[row * n + p.column_start as usize + column] = gamma(k as f64 + 1.0) * sum + FLUSHED;
-        }
-    }
-    bound
-}
-
-/// A sum of the weights of a row over the columns of each pixel.
-fn pixels(p: &map_pixels::Params, inputs: &[Data], len: usize) -> Vec<f64> {
-    let mut bound = vec![0.0; len];
-    let roundings = gamma(f64::from(p.col_count.div_ceil(p.width)));
-    for row in 0..p.rows {
-        let weights = &inputs[0].f()[(row * p.n_kv + p.col_start) as usize..][..p.col_count as usize];
-        let cells = &mut bound[((p.row_start + row) * p.width) as usize..][..p.width as usize];
-        for (col, weight) in (0..).zip(weights) {
-            cells[attention_map::pixel(col, p.col_count, p.width) as usize] += roundings * weight.abs();
-        }
-        cells.iter_mut().for_each(|cell| *cell += FLUSHED);
-    }
-    bound
-}
-
-fn strongest(p: &top_attention::Params, widths: Widths, inputs: &[Data]) -> Vec<f64> {
-    let (width, top) = (widths.dv_stride(), top_keys::TOP as usize);
-    let mut bound = vec![0.0; inputs[3].len()];
-    for row in p.row_start as usize..(p.row_start + p.rows) as usize {
-        let kept = (row * top..).take(p.count as usize).filter(|t| inputs[0].u()[*t] != NO_KEY);
-        let scores: Vec<_> = kept.clone().map(|t| (inputs[1].f()[t], 0.0)).collect();
-        let softmax = Softmax::new(&scores, scores.len() as f64);
-        let rows = kept.map(|t| &inputs[2].f()[inputs[0].u()[t] as usize * width..][..width]);
-        bound[row * width..][..width].copy_from_slice(&softmax.output(rows, width));
     }
     bound
 }

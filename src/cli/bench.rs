@@ -3,16 +3,17 @@
 use super::args;
 use super::report::{clock, json, table};
 use super::{Failure, print};
-use crate::bench::soak::{self, MARGIN, MARGIN_BYTES, Sample, Soak, Trend};
+use crate::bench::growth::{self, MARGIN, MARGIN_BYTES, Sample, Trend};
+use crate::bench::soak::Soak;
 use crate::bench::speed::{Row, Speed, crossover};
 use crate::crossover::Crossover;
 use crate::gpu::run::Clock;
 use crate::gpu::{Gpu, block_on};
 use crate::inputs::{Picture, sample_bytes};
 use crate::lab::turns::Timed;
-use crate::plan::{bytes_in_words, grouped};
 use crate::semantics::Choice;
 use crate::settings::{InputKind, Method};
+use crate::units::{bytes_in_words, grouped};
 use serde::Serialize;
 
 /// Prints the times of all methods over n, length by length, and where each overtakes full attention.
@@ -185,7 +186,7 @@ pub fn soak(request: &args::Bench<Soak>) -> Result<(), Failure> {
     let samples =
         request.what.play(gpu, |sample| words(sample_line(sample))).map_err(|fault| Failure::fault(&fault))?;
     printed?;
-    let trends = soak::trends(&samples);
+    let trends = growth::trends(&samples);
     let grown: Vec<&str> = trends.iter().filter(|trend| trend.grew()).map(|trend| trend.name).collect();
     let margin = format!("{:.0} % or {}", MARGIN * 100.0, bytes_in_words(MARGIN_BYTES));
     let verdict = if grown.is_empty() {

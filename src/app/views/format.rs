@@ -1,7 +1,7 @@
 //! How figures are written: three significant digits, groups of three, units.
 
 use super::ticks;
-pub use crate::plan::bytes_in_words as bytes;
+pub use crate::units::bytes_in_words as bytes;
 pub use ticks::{grouped as count, written as number};
 
 /// `12.3 %` of a share from 0 to 1.

@@ -11,10 +11,10 @@ use super::ticks::written;
 use super::{caption, title};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::lab::stack::{Cost, Passage, Stacked, Way};
-use crate::plan::{bytes_in_words, grouped};
 use crate::semantics::Choice;
 use crate::settings::{LayerAttention, Method, Settings};
 use crate::text::{Text, fill};
+use crate::units::{bytes_in_words, grouped};
 use egui::{Align, Color32, ComboBox, Grid, Layout, RichText, Slider, Ui, vec2};
 use std::rc::Rc;
 

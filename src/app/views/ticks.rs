@@ -40,7 +40,7 @@ pub fn written(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-pub use crate::plan::grouped;
+pub use crate::units::grouped;
 
 #[cfg(test)]
 mod tests {

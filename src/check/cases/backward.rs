@@ -1,6 +1,7 @@
 //! Cases of the gradients of attention.
 
-use super::{Cases, Vectors, paper, rule_of, square};
+use super::lsh_attention::rule_of;
+use super::{Cases, Vectors, paper, square};
 use crate::methods::attention_backward;
 use crate::methods::full::{self, Full, Way};
 use crate::methods::lsh::{self, Lsh};

@@ -7,9 +7,9 @@ use crate::app::views::chart::{Axis, Chart, Dot, Trace};
 use crate::app::views::layout::column;
 use crate::app::views::ticks::written;
 use crate::lab::stack::{Moment, Passage, Phase, Stacked, Way};
-use crate::plan::bytes_in_words;
 use crate::settings::Settings;
 use crate::text::{Text, fill, sentence};
+use crate::units::bytes_in_words;
 use egui::{Color32, RichText, Ui};
 use std::collections::BTreeSet;
 

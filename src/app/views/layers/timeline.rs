@@ -2,8 +2,8 @@
 
 use crate::app::views::layout::legend;
 use crate::lab::stack::{Moment, Passage, Phase, Share};
-use crate::plan::bytes_in_words;
 use crate::text::{Text, fill};
+use crate::units::bytes_in_words;
 use egui::{
     Align2, CollapsingHeader, Color32, Rect, Role, Sense, Slider, Stroke, StrokeKind, TextStyle, Ui, WidgetInfo, pos2,
     vec2,
