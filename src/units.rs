@@ -27,3 +27,29 @@ pub fn grouped(value: u64) -> String {
     }
     text
 }
+
+/// A number as people type it, with the groups that [`grouped`] makes or without.
+pub fn ungrouped(text: &str) -> Option<f64> {
+    text.replace([',', ' '], "").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_three_come_and_go() {
+        for (value, text) in [(999, "999"), (65_536, "65,536"), (1_000_000, "1,000,000")] {
+            assert_eq!(grouped(value), text);
+            assert_eq!(ungrouped(text), Some(value as f64));
+        }
+        assert_eq!((ungrouped("65 536"), ungrouped("many")), (Some(65_536.0), None));
+    }
+
+    #[test]
+    fn bytes_have_the_largest_unit_that_leaves_a_whole() {
+        for (bytes, text) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (16 << 30, "16.0 GiB")] {
+            assert_eq!(bytes_in_words(bytes), text);
+        }
+    }
+}

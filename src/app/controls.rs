@@ -5,13 +5,13 @@ mod fields;
 use self::fields::{choice, note, number, row, section, select, switch, unless};
 use super::stage::family;
 use super::views::method_name;
-use super::views::ticks::grouped;
 use crate::presets::{PRESETS, Preset};
 use crate::semantics::{Choice, KeyNorm, ScoreScale, SelfRule, Semantics, Wrap};
 use crate::settings::{
     Arrangement, BucketRule, Hash, InputKind, MAX_BUCKETS, MAX_N, Method, Projection, Sample, Settings, Sharing, Short,
 };
 use crate::text::{Text, fill};
+use crate::units::{grouped, ungrouped};
 use egui::{Align, ComboBox, DragValue, Layout, RichText, Slider, Ui};
 use std::ops::RangeInclusive;
 
@@ -96,7 +96,7 @@ fn slider(ui: &mut Ui, name: Text, help: Text, value: &mut u32, typed: RangeIncl
                     .speed(before as f64 * 0.01)
                     .update_while_editing(false)
                     .custom_formatter(|value, _| grouped(value as u64))
-                    .custom_parser(|text| text.replace([',', ' '], "").parse().ok());
+                    .custom_parser(ungrouped);
                 ui.add(number).labelled_by(label.id).on_hover_text(help.get());
             });
             label

@@ -5,7 +5,6 @@ use super::job::Job;
 use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
 use super::stage::family;
-use super::views::ticks::grouped;
 use super::views::{
     attention, buckets, codes, compare, format, layers, memory, projection, rank, result, tables, theory,
 };
@@ -16,6 +15,7 @@ use crate::outcome::Outcome;
 use crate::plan::Step;
 use crate::settings::{Method, Settings};
 use crate::text::{self, Text, fill};
+use crate::units::grouped;
 use egui::{Align, Button, CentralPanel, Color32, Layout, Panel, ProgressBar, RichText, ScrollArea, Ui};
 use std::time::Duration;
 

@@ -2,13 +2,13 @@
 
 use super::job::{Checked, Exam};
 use super::scene::{Answer, Missing, Question, Scene, View};
-use super::views::ticks::grouped;
 use super::views::{format, rank};
 use crate::outcome::Outcome;
 use crate::presets::Preset;
 use crate::settings::{InputKind, Method};
 use crate::text::{Text, fill};
 use crate::units::bytes_in_words;
+use crate::units::grouped;
 use crate::verify::Totals;
 
 /// The name of a method on its tab.

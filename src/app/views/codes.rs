@@ -9,13 +9,13 @@ mod separate_keys;
 use super::drawn::Drawn;
 use super::layout::column;
 use super::tokens::{Canvas, Tokens, Turn};
-use super::{caption, method_name, title};
+use super::{caption, elsewhere, title};
 use crate::app::controls::preset_words;
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::outcome::Outcome;
 use crate::presets::{PRESETS, Preset};
-use crate::settings::{Method, Settings};
-use crate::text::{Text, fill};
+use crate::settings::Method;
+use crate::text::Text;
 use egui::{CollapsingHeader, Grid, Label, RichText, ScrollArea, Ui};
 use std::rc::Rc;
 
@@ -53,11 +53,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     title(ui, Text::CodesTitle);
     if scene.method != Method::Lsh {
         // Answers are about the method on the screen.
-        ui.label(fill(Text::CodesOfLsh, &[method_name(scene.method)]));
-        if ui.button(Text::CodesShowLsh.get()).on_hover_text(Text::TabLshHelp.get()).clicked() {
-            commands.push(Command::Set(Box::new(Settings { method: Method::Lsh, ..scene.settings.clone() })));
-        }
-        return;
+        return elsewhere(ui, scene, Method::Lsh, Text::CodesOfLsh, Text::ViewCodesHelp, commands);
     }
     let known = PRESETS.each_ref().map(|preset| ask(scene, preset, commands));
     ui.columns(PRESETS.len(), |columns| {

@@ -1,8 +1,8 @@
 //! How figures are written: three significant digits, groups of three, units.
 
 use super::ticks;
-pub use crate::units::bytes_in_words as bytes;
-pub use ticks::{grouped as count, written as number};
+pub use crate::units::{bytes_in_words as bytes, grouped as count};
+pub use ticks::written as number;
 
 /// `12.3 %` of a share from 0 to 1.
 pub fn percent(share: f64) -> String {

@@ -8,13 +8,13 @@ mod timeline;
 use super::chart::{Axis, Chart, Dot, Trace};
 use super::layout::column;
 use super::ticks::written;
-use super::{caption, title};
+use super::{caption, elsewhere, title};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::lab::stack::{Cost, Passage, Stacked, Way};
 use crate::semantics::Choice;
 use crate::settings::{LayerAttention, Method, Settings};
 use crate::text::{Text, fill};
-use crate::units::{bytes_in_words, grouped};
+use crate::units::{bytes_in_words, grouped, ungrouped};
 use egui::{Align, Color32, ComboBox, Grid, Layout, RichText, Slider, Ui, vec2};
 use std::rc::Rc;
 
@@ -66,8 +66,8 @@ fn hundredths(value: f64) -> String {
 pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
     title(ui, Text::LayersTitle);
     if scene.method != Method::Lsh {
-        ui.label(Text::LayersOnlyReformer.get());
-        return;
+        let (why, seen) = (Text::LayersOnlyReformer, Text::ViewLayersHelp);
+        return elsewhere(ui, scene, Method::Lsh, why, seen, commands);
     }
     if let Err(why) = scene.current() {
         super::missing(ui, scene.method, why, commands);
@@ -135,15 +135,20 @@ fn whole(ui: &mut Ui, add: impl FnOnce(&mut Ui)) {
 fn slider(ui: &mut Ui, value: &mut u32, most: u32, name: Text, help: Text) {
     whole(ui, |ui| {
         let slider = Slider::new(value, 1..=most).logarithmic(most > 24).text(name.get());
+        let slider = slider.custom_formatter(|value, _| grouped(value as u64)).custom_parser(ungrouped);
         ui.add(slider).on_hover_text(help.get());
     });
 }
 
 fn attention(ui: &mut Ui, attention: &mut LayerAttention) {
-    let menu = ComboBox::from_label(Text::LayersAttention.get()).selected_text(attention.spelling());
+    let name = |attention: LayerAttention| match attention {
+        LayerAttention::Lsh => Text::LayersLsh.get(),
+        LayerAttention::Full => Text::LayersFull.get(),
+    };
+    let menu = ComboBox::from_label(Text::LayersAttention.get()).selected_text(name(*attention));
     let menu = menu.show_ui(ui, |ui| {
-        for (value, name) in LayerAttention::ALL {
-            ui.selectable_value(attention, *value, *name);
+        for (value, _) in LayerAttention::ALL {
+            ui.selectable_value(attention, *value, name(*value));
         }
     });
     menu.response.on_hover_text(Text::SetAttention.get());

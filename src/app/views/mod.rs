@@ -20,8 +20,8 @@ pub mod theory;
 pub mod ticks;
 pub mod tokens;
 
-use super::scene::{Command, Missing};
-use crate::settings::Method;
+use super::scene::{Command, Missing, Scene};
+use crate::settings::{Method, Settings};
 use crate::text::{Text, fill};
 use egui::{RichText, Ui};
 
@@ -43,6 +43,21 @@ pub fn title(ui: &mut Ui, text: Text) {
 pub fn caption(ui: &mut Ui, text: &str) {
     ui.add_space(2.0);
     ui.label(RichText::new(text).color(ui.visuals().weak_text_color()));
+}
+
+/// Says that another method is on the screen than the one that a view is about, with a button that shows it, and
+/// what would be seen.
+pub fn elsewhere(ui: &mut Ui, scene: &Scene<'_>, about: Method, why: Text, seen: Text, commands: &mut Vec<Command>) {
+    ui.label(fill(why, &[method_name(scene.method)]));
+    let (name, help) = match about {
+        Method::Lsh => (Text::TabLsh, Text::TabLshHelp),
+        Method::Linformer => (Text::TabLinformer, Text::TabLinformerHelp),
+        Method::Full | Method::FullRowwise | Method::FullMaterialized => (Text::TabFull, Text::TabFullHelp),
+    };
+    if ui.button(fill(Text::ShowMethod, &[name.get()])).on_hover_text(help.get()).clicked() {
+        commands.push(Command::Set(Box::new(Settings { method: about, ..scene.settings.clone() })));
+    }
+    caption(ui, seen.get());
 }
 
 /// Says why a method has no outcome, with a button where it waits to be asked.

@@ -8,11 +8,11 @@ mod picture;
 mod sharing;
 
 use super::layout::column;
-use super::{caption, method_name, missing, title};
+use super::{caption, elsewhere, missing, title};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::problem::Source;
-use crate::settings::{Method, Projection, Settings};
-use crate::text::{Text, fill};
+use crate::settings::{Method, Projection};
+use crate::text::Text;
 use egui::Ui;
 use picture::{Canvas, Grid};
 
@@ -34,11 +34,8 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     title(ui, Text::ProjectionTitle);
     if scene.method != Method::Linformer {
         // Answers are about the method on the screen.
-        ui.label(fill(Text::ProjectionOfLinformer, &[method_name(scene.method)]));
-        if ui.button(Text::ProjectionShow.get()).on_hover_text(Text::TabLinformerHelp.get()).clicked() {
-            commands.push(Command::Set(Box::new(Settings { method: Method::Linformer, ..scene.settings.clone() })));
-        }
-        return;
+        let (why, seen) = (Text::ProjectionOfLinformer, Text::ViewProjectionHelp);
+        return elsewhere(ui, scene, Method::Linformer, why, seen, commands);
     }
     if let Err(why) = scene.linformer {
         return missing(ui, scene.method, why, commands);

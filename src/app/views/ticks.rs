@@ -40,8 +40,6 @@ pub fn written(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-pub use crate::units::grouped;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,8 +72,5 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(written(value), text);
         }
-        assert_eq!(grouped(65_536), "65,536");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_000_000), "1,000,000");
     }
 }

@@ -93,11 +93,11 @@ impl Control {
         let response = match &self.kind {
             Kind::Whole(range) => ui.add(DragValue::new(value).range(range.clone())),
             Kind::Power(range) => {
-                let menu = ComboBox::from_id_salt(self.name).selected_text(value.to_string()).width(72.0);
+                let menu = ComboBox::from_id_salt(self.name).selected_text(format::count((*value).into())).width(72.0);
                 let powers = (0..u32::BITS).map(|bit| 1 << bit).filter(|power| range.contains(power));
                 menu.show_ui(ui, |ui| {
                     for power in powers {
-                        ui.selectable_value(value, power, power.to_string());
+                        ui.selectable_value(value, power, format::count(power.into()));
                     }
                 })
                 .response
