@@ -375,6 +375,7 @@ texts! {
     MethodLinformer => "Linformer",
     ShowMethod => "Show {0}",
     MissingSoon => "{0} is being computed.",
+    AnswerSoon => "Being computed.",
     MissingPutOff => "{0} would take about {1} s at this length and waits until you ask for it.",
     MissingRun => "Run {0} now",
     MissingRunHint => "Runs {0} on the GPU, for about {1} seconds; you can cancel it.",
@@ -605,7 +606,6 @@ texts! {
     // --- codes view ---
     CodesTitle => "What each code does",
     CodesOfLsh => "{0} is on the screen; the published codes are about Reformer.",
-    CodesSoon => "Being computed.",
     CodesNow => "in use",
     CodesUse => "Use these rules",
     CodesUseHelp => "Takes the rules of this code for all views; causal, rounds and chunk length stay.",
@@ -946,7 +946,6 @@ texts! {
     // --- projection view ---
     ProjectionTitle => "Linformer's projection",
     ProjectionOfLinformer => "{0} is on the screen; E and F belong to Linformer.",
-    ProjectionSoon => "Being computed.",
     MatrixTitle => "What makes k rows of n",
     MatrixE => "E, which projects the keys",
     MatrixF => "F, which projects the values",

@@ -2,8 +2,8 @@
 
 use super::super::buckets::select_round;
 use super::super::tokens::{Canvas, Face, Tokens};
-use super::super::{caption, colour, format};
-use super::{waiting, wide};
+use super::super::{caption, colour, format, waiting};
+use super::wide;
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::lab::Moved;
 use crate::outcome::Lists;

@@ -1,10 +1,10 @@
 //! The error over k: untrained projections, and fitted ones where that was asked for.
 
 use super::fit::too_large;
-use super::{pair, waiting};
+use super::pair;
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
-use crate::app::views::{caption, format, rank};
+use crate::app::views::{caption, format, rank, waiting};
 use crate::lab::{Errors, Start, Untrained};
 use crate::methods::fit::Loss;
 use crate::settings::Projection;

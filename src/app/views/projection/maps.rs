@@ -1,9 +1,9 @@
 //! The n x n map that Linformer multiplies the values with, beside the exact one.
 
+use super::pair;
 use super::picture::{Canvas, Grid, Scale};
-use super::{pair, waiting};
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::app::views::caption;
+use crate::app::views::{caption, waiting};
 use crate::methods::measure::{Weights, Window};
 use crate::settings::Projection;
 use crate::text::Text;
