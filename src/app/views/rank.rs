@@ -71,7 +71,9 @@ fn spectrum(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     let question = |random| Question::LowRank { head: scene.head, random };
     // What was asked last is answered first.
     commands.extend([true, false].map(|random| Command::Ask(question(random))));
-    let soon = fill(Text::RankSoon, &[&format::count(scene.input.problem.dims.n_q.into())]);
+    let n = scene.input.problem.dims.n_q;
+    let soon = if n <= EXACT_UP_TO { Text::RankSoon } else { Text::RankSoonLeading };
+    let soon = fill(soon, &[&format::count(n.into()), &PRODUCTS.to_string()]);
     let Some(own) = known(ui, scene, question(false), &soon) else { return };
     let random = known(ui, scene, question(true), Text::RankBaselineSoon.get());
     let random = random.as_deref();

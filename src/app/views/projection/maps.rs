@@ -50,7 +50,7 @@ impl State {
                     }
                 }
             }
-            ui.checkbox(&mut self.log, Text::AttentionLog.get()).on_hover_text(Text::AttentionLogHelp.get());
+            ui.checkbox(&mut self.log, Text::AttentionLog.get()).on_hover_text(Text::MapLogHelp.get());
         });
         let keys = self.keys && !shared;
         let which = if keys { Weights::SignedE } else { Weights::SignedF };
