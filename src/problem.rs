@@ -39,6 +39,14 @@ impl Dims {
     pub fn widths(&self) -> Widths {
         Widths::new(self.d, self.d_v)
     }
+
+    /// Bytes of q, k and v without padding.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |heads: u32, n: u32, width: u32| u64::from(heads) * u64::from(n) * u64::from(width) * 4;
+        bytes(self.heads, self.n_q, self.d)
+            + bytes(self.k_heads, self.n_kv, self.d)
+            + bytes(self.v_heads, self.n_kv, self.d_v)
+    }
 }
 
 /// Numbers by the name of the buffer that they fill, as rows without padding, all ranges in order.
