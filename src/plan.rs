@@ -8,6 +8,7 @@ mod refusal;
 
 use crate::problem::Fill;
 use crate::steps::{Kernel, Widths};
+use crate::text::Text;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -126,29 +127,31 @@ pub enum Step {
 }
 
 impl Step {
+    /// Its name on the screen and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::KeyNorm => "key norm",
-            Self::Hash => "hash",
-            Self::Sort => "sort",
-            Self::Attend => "chunked attention",
-            Self::Combine => "combine rounds",
-            Self::ProjectKeys => "project keys",
-            Self::ProjectValues => "project values",
-            Self::ProjectedAttention => "projected attention",
-            Self::FullAttention => "full attention",
-            Self::Scores => "scores",
-            Self::Softmax => "softmax",
-            Self::WeightedSum => "weighted sum",
-            Self::AttentionBackward => "attention backward",
-            Self::LayerNorm => "layer norm",
-            Self::Project => "project",
-            Self::FeedForward => "feed-forward",
-            Self::LayerBackward => "layer backward",
-            Self::Store => "store",
-            Self::Loss => "loss",
-            Self::Measure => "measure",
-        }
+        let text = match self {
+            Self::KeyNorm => Text::StepKeyNorm,
+            Self::Hash => Text::StepHash,
+            Self::Sort => Text::StepSort,
+            Self::Attend => Text::StepAttend,
+            Self::Combine => Text::StepCombine,
+            Self::ProjectKeys => Text::StepProjectKeys,
+            Self::ProjectValues => Text::StepProjectValues,
+            Self::ProjectedAttention => Text::StepProjected,
+            Self::FullAttention => Text::StepFull,
+            Self::Scores => Text::StepScores,
+            Self::Softmax => Text::StepSoftmax,
+            Self::WeightedSum => Text::StepWeightedSum,
+            Self::AttentionBackward => Text::StepAttentionBackward,
+            Self::LayerNorm => Text::StepLayerNorm,
+            Self::Project => Text::StepProject,
+            Self::FeedForward => Text::StepFeedForward,
+            Self::LayerBackward => Text::StepLayerBackward,
+            Self::Store => Text::StepStore,
+            Self::Loss => Text::StepLoss,
+            Self::Measure => Text::StepMeasure,
+        };
+        text.get()
     }
 }
 

@@ -290,9 +290,9 @@ impl Settings {
     /// Names the key, the value and what is allowed.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
         let key = KEYS.iter().find(|key| key.name == name).ok_or_else(|| SettingsError {
-            key: name.to_owned(),
-            value: value.to_owned(),
-            allowed: Text::AllowedNoSetting.get().to_owned(),
+            key: Text::Setting.get().to_owned(),
+            value: name.to_owned(),
+            allowed: Text::AllowedName.get().to_owned(),
         })?;
         if (key.set)(self, value) {
             Ok(())

@@ -237,6 +237,16 @@ fn an_address_is_a_result() {
         browser.wait_for(&said(words));
     }
     browser.screenshot("browser_bad_address");
+
+    // A view that is not known leaves the settings as they are.
+    browser.go(&format!("{}?n=256&view=nowhere", site.address()));
+    for words in ["not understood: view = nowhere, allowed is", "Reformer on Picture: n = 256"] {
+        browser.wait_for(&said(words));
+    }
+    assert!(!browser.text("summary").contains("default settings"), "{}", browser.text("summary"));
+    browser.go(&format!("{}?colour=red", site.address()));
+    browser.wait_for(&said("setting = colour, allowed is the name of a setting"));
+    browser.wait_for(&said("These are the default settings."));
 }
 
 #[test]

@@ -3,15 +3,16 @@
 
 use super::job::Exam;
 use super::scene::View;
+use crate::settings::Settings;
 #[cfg(target_arch = "wasm32")]
-use crate::semantics::Choice;
-use crate::settings::{Settings, SettingsError};
+use crate::{app::worded, semantics::Choice, text::Text};
 
 /// What the address asks for.
 pub struct Told {
     /// The defaults when it cannot be understood.
     pub settings: Settings,
-    pub error: Option<SettingsError>,
+    /// What was not understood.
+    pub notice: Option<String>,
     pub view: View,
     /// The device is to be checked at once: `check` or `check=1` against the twins, `verify=FOLDER` against the
     /// stored outputs in a folder of the page's own origin.
@@ -31,7 +32,8 @@ impl Address {
         #[cfg(target_arch = "wasm32")]
         {
             let query = crate::web::query();
-            let mut told = Told { settings: default, error: None, view: View::Buckets, exam: None };
+            let mut told = Told { settings: default, notice: None, view: View::Buckets, exam: None };
+            let bad = |error| worded(Text::BadAddress, &error);
             // A length in the address stands behind this one and wins.
             let mut settings = format!("n={n}");
             for pair in query.split('&') {
@@ -40,19 +42,19 @@ impl Address {
                     ("verify", folder) => told.exam = Some(Exam::Published(folder.to_owned())),
                     ("view", name) => match View::parse(name) {
                         Some(view) => told.view = view,
-                        None => told.error = Some(View::unknown(name)),
+                        None => told.notice = Some(bad(View::unknown(name))),
                     },
                     _ => settings = format!("{settings}&{pair}"),
                 }
             }
             match Settings::from_query(&settings) {
                 Ok(settings) => told.settings = settings,
-                Err(error) => told.error = Some(error),
+                Err(error) => told.notice = Some(format!("{} {}", bad(error), Text::DefaultSettings.get())),
             }
             (Self { held: (told.settings.clone(), told.view) }, told)
         }
         #[cfg(not(target_arch = "wasm32"))]
-        (Self {}, Told { settings: default, error: None, view: View::Buckets, exam: None })
+        (Self {}, Told { settings: default, notice: None, view: View::Buckets, exam: None })
     }
 
     /// Follows the settings and the view, once no slider is being dragged. The length always stands in

@@ -46,7 +46,8 @@ pub fn sliders(ui: &mut Ui, settings: &mut Settings) {
     let note = if settings.is_short() {
         fill(Text::ShortNote, &[&grouped(settings.n.into())])
     } else if settings.chunk_len() >= settings.n {
-        fill(Text::OneChunk, &[&grouped(settings.n.into())])
+        let across = !settings.semantics.same_bucket;
+        fill(if across { Text::OneChunkAcross } else { Text::OneChunk }, &[&grouped(settings.n.into())])
     } else {
         fill(Text::ChunkFollows, &[&grouped(chunk)])
     };

@@ -98,7 +98,6 @@ impl App {
         let software = gpu.as_ref().is_some_and(Gpu::is_software);
         let n = if software { SOFTWARE_N } else { Settings::default().n };
         let (address, told) = Address::read(n);
-        let notice = told.error.map(|error| worded(Text::BadAddress, &error));
         let settings = settings.unwrap_or(told.settings);
         // A stack of layers has a view of its own; its attention is the method.
         let view = if settings.reversible { View::Layers } else { told.view };
@@ -127,7 +126,7 @@ impl App {
             head: 0,
             round: 0,
             unfolded: false,
-            notice,
+            notice: told.notice,
             opening: None,
             summary: String::new(),
         }
@@ -344,13 +343,14 @@ impl eframe::App for App {
             }
         }
         self.address.write(&self.settings, self.view, ctx);
-        self.summarise();
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
         let mut commands = Vec::new();
         self.screen(ui, &mut commands);
         self.obey_all(ui.ctx(), commands);
+        // What the views ask now counts as work, too.
+        self.summarise();
     }
 
     #[cfg(target_arch = "wasm32")]

@@ -163,7 +163,7 @@ impl Question {
 
     /// Whether the answer holds whatever the settings are.
     pub fn stands_alone(&self) -> bool {
-        matches!(self, Self::Experiment { .. } | Self::Savings { .. } | Self::Speed { .. })
+        matches!(self, Self::Experiment { .. } | Self::Savings { .. } | Self::Speed { .. } | Self::Trained)
     }
 }
 

@@ -199,8 +199,8 @@ impl App {
         match job {
             Job::Build => Text::Building.get().to_owned(),
             Job::Run(method) => {
-                let step = step.map_or(Text::Starting, |step| strip::words(step).0);
-                fill(Text::Running, &[summary::method_name(method).get(), step.get()])
+                let step = step.map_or(Text::Starting.get(), Step::name);
+                fill(Text::Running, &[summary::method_name(method).get(), step])
             }
             Job::Ask(_) => fill(Text::Answering, &[summary::method_name(self.settings.method).get()]),
             Job::Check => {

@@ -9,29 +9,29 @@ use crate::text::{Text, fill};
 use crate::units::bytes_in_words;
 use egui::{Button, RichText, Ui, vec2};
 
-/// Name and explanation of a step.
-pub fn words(step: Step) -> (Text, Text) {
+/// What a step does.
+fn help(step: Step) -> Text {
     match step {
-        Step::KeyNorm => (Text::StepKeyNorm, Text::StepKeyNormHelp),
-        Step::Hash => (Text::StepHash, Text::StepHashHelp),
-        Step::Sort => (Text::StepSort, Text::StepSortHelp),
-        Step::Attend => (Text::StepAttend, Text::StepAttendHelp),
-        Step::Combine => (Text::StepCombine, Text::StepCombineHelp),
-        Step::ProjectKeys => (Text::StepProjectKeys, Text::StepProjectKeysHelp),
-        Step::ProjectValues => (Text::StepProjectValues, Text::StepProjectValuesHelp),
-        Step::ProjectedAttention => (Text::StepProjected, Text::StepProjectedHelp),
-        Step::FullAttention => (Text::StepFull, Text::StepFullHelp),
-        Step::Scores => (Text::StepScores, Text::StepScoresHelp),
-        Step::Softmax => (Text::StepSoftmax, Text::StepSoftmaxHelp),
-        Step::WeightedSum => (Text::StepWeightedSum, Text::StepWeightedSumHelp),
-        Step::AttentionBackward => (Text::StepAttentionBackward, Text::StepAttentionBackwardHelp),
-        Step::LayerNorm => (Text::StepLayerNorm, Text::StepLayerNormHelp),
-        Step::Project => (Text::StepProject, Text::StepProjectHelp),
-        Step::FeedForward => (Text::StepFeedForward, Text::StepFeedForwardHelp),
-        Step::LayerBackward => (Text::StepLayerBackward, Text::StepLayerBackwardHelp),
-        Step::Store => (Text::StepStore, Text::StepStoreHelp),
-        Step::Loss => (Text::StepLoss, Text::StepLossHelp),
-        Step::Measure => (Text::StepMeasure, Text::StepMeasureHelp),
+        Step::KeyNorm => Text::StepKeyNormHelp,
+        Step::Hash => Text::StepHashHelp,
+        Step::Sort => Text::StepSortHelp,
+        Step::Attend => Text::StepAttendHelp,
+        Step::Combine => Text::StepCombineHelp,
+        Step::ProjectKeys => Text::StepProjectKeysHelp,
+        Step::ProjectValues => Text::StepProjectValuesHelp,
+        Step::ProjectedAttention => Text::StepProjectedHelp,
+        Step::FullAttention => Text::StepFullHelp,
+        Step::Scores => Text::StepScoresHelp,
+        Step::Softmax => Text::StepSoftmaxHelp,
+        Step::WeightedSum => Text::StepWeightedSumHelp,
+        Step::AttentionBackward => Text::StepAttentionBackwardHelp,
+        Step::LayerNorm => Text::StepLayerNormHelp,
+        Step::Project => Text::StepProjectHelp,
+        Step::FeedForward => Text::StepFeedForwardHelp,
+        Step::LayerBackward => Text::StepLayerBackwardHelp,
+        Step::Store => Text::StepStoreHelp,
+        Step::Loss => Text::StepLossHelp,
+        Step::Measure => Text::StepMeasureHelp,
     }
 }
 
@@ -74,10 +74,10 @@ pub fn show(ui: &mut Ui, outcome: &Outcome) -> Option<View> {
 }
 
 fn show_step(ui: &mut Ui, outcome: &Outcome, step: &StepReport) -> bool {
-    let (name, help) = words(step.step);
+    let (name, help) = (step.step.name(), help(step.step));
     let time = step.ms.map_or_else(|| Text::NoTime.get().to_owned(), format::time);
     let bytes = bytes_in_words(step.bytes as u64);
-    let button = Button::new(format!("{}\n{time}   {bytes}", name.get())).min_size(vec2(96.0, 38.0));
+    let button = Button::new(format!("{name}\n{time}   {bytes}")).min_size(vec2(96.0, 38.0));
     let told = step.ms.map_or_else(|| Text::StepNoTime.get().to_owned(), format::time);
     let hover = fill(Text::StepHover, &[help.get(), &told, &bytes, &written(step.flops)]);
     let response = ui.add(button).on_hover_text(hover);

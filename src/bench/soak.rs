@@ -68,11 +68,6 @@ impl Soak {
     }
 }
 
-/// Whether the settings have no influence on how long the answer takes.
-fn is_of_own_size(question: &Question) -> bool {
-    question.stands_alone() || matches!(question, Question::Trained)
-}
-
 struct Game {
     session: Session,
     draw: Draw,
@@ -103,8 +98,8 @@ impl Game {
                     let settings = Settings { method, attention, ..settings.clone() };
                     self.rest(&settings)?;
                     let mut questions = of_every_kind(&mut self.draw, &settings);
-                    // Some have sizes of their own.
-                    questions.retain(|question| begins || !is_of_own_size(question));
+                    // Once is enough where the settings do not matter.
+                    questions.retain(|question| begins || !question.stands_alone());
                     begins = false;
                     self.finish(&questions)?;
                 }

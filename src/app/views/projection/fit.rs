@@ -260,7 +260,7 @@ mod tests {
 
     fn fitted(steps: u32) -> Rc<Fitted> {
         let errors = Errors { output: 0.5, map: Some(0.5) };
-        let matrix = Matrix::sampled(1, 1, |_, _| 1.0);
+        let matrix = Matrix { k: 1, n: 1, width: 1, height: 1, values: vec![1.0] };
         let map = MapImage {
             values: vec![1.0],
             width: 1,

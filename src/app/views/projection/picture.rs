@@ -232,7 +232,8 @@ mod tests {
     #[test]
     fn a_pixel_is_read_as_what_it_was_made_of() {
         for (rows, n) in [(64, 300), (300, 700), (1024, 4096)] {
-            let matrix = Matrix::sampled(rows, n, |row, column| (row * n + column) as f32);
+            let sampled = Matrix::sampled(rows, n, |row, column| (row * n + column) as f32);
+            let matrix = pollster::block_on(sampled);
             let grid = Grid::of_matrix(&matrix, "E");
             for pixel in [[0, 0], [5, 3], [matrix.width - 1, matrix.height - 1]] {
                 let (row, columns) = grid.covered(pixel);

@@ -161,7 +161,7 @@ fn words(ui: &mut Ui, scene: &Scene<'_>, sizes: &Sizes, points: &[Point]) {
     }
     let mut timed = points.iter().flat_map(|(_, speed)| speed.iter());
     let timestamps = timed.all(|(_, timed)| timed.clock == Clock::Timestamps);
-    let clock = if timestamps { Text::ClockTimestamps } else { Text::TablesClock };
+    let clock = if timestamps { Text::ClockTimestamps } else { Text::ClockWall };
     let numbers =
         [sizes.batch, sizes.heads, sizes.d(), sizes.rounds, sizes.chunk, sizes.k].map(|size| size.to_string());
     let mut values: Vec<&str> = numbers.iter().map(String::as_str).collect();
