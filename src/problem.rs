@@ -39,6 +39,14 @@ impl Dims {
     pub fn widths(&self) -> Widths {
         Widths::new(self.d, self.d_v)
     }
+
+    /// Bytes of q, k and v without padding.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |heads: u32, n: u32, width: u32| u64::from(heads) * u64::from(n) * u64::from(width) * 4;
+        bytes(self.heads, self.n_q, self.d)
+            + bytes(self.k_heads, self.n_kv, self.d)
+            + bytes(self.v_heads, self.n_kv, self.d_v)
+    }
 }
 
 /// Numbers by the name of the buffer that they fill, as rows without padding, all ranges in order.
@@ -80,6 +88,8 @@ pub enum Projections {
     Gaussian(u32),
     /// `[heads or 1, k, n]` each, and the biases `[heads or 1, k]`, empty when there are none.
     Given { e: Vec<f32>, f: Vec<f32>, e_bias: Vec<f32>, f_bias: Vec<f32> },
+    /// Those of others from this head on.
+    OfHead(u32, Box<Projections>),
 }
 
 /// How a buffer is filled, row by row.
@@ -138,7 +148,8 @@ impl Problem {
                 pad(out, d);
             }),
             Source::E | Source::F => rows.for_each(|j| {
-                out.extend((0..fill.k).map(|i| self.projection(fill, head, i, j)));
+                let shape = [fill.k, dims.n_kv];
+                out.extend((0..fill.k).map(|i| self.projections.entry(fill.source, head, shape, [i, j])));
                 pad(out, fill.k as usize);
             }),
             Source::Named(name) => match self.named.get(name) {
@@ -146,8 +157,7 @@ impl Problem {
                 None => rows.for_each(|_| out.extend(vec![0.0; fill.k.next_multiple_of(4) as usize])),
             },
             Source::EBias | Source::FBias => {
-                let start = head as usize * fill.k as usize;
-                out.extend((start..start + fill.k as usize).map(|i| self.bias(fill.source, i)));
+                out.extend((0..fill.k).map(|i| self.projections.bias(fill.source, head, fill.k, i)));
             }
         }
     }
@@ -166,44 +176,53 @@ impl Problem {
             }
         }
     }
+}
 
-    /// Only given projections have biases.
-    fn bias(&self, source: Source, i: usize) -> f32 {
-        match &self.projections {
-            Projections::Given { e_bias, f_bias, .. } => {
-                let values = if source == Source::EBias { e_bias } else { f_bias };
-                values.get(i).copied().unwrap_or(0.0)
-            }
-            Projections::Mean | Projections::Convolution(_) | Projections::Gaussian(_) => 0.0,
-        }
+impl Projections {
+    /// Those of one head, for a problem of that head alone.
+    #[must_use]
+    pub fn of_head(self, head: u32) -> Self {
+        Self::OfHead(head, Box::new(self))
     }
 
-    /// `E[i, j]` or `F[i, j]`.
-    fn projection(&self, fill: Fill, head: u32, i: u32, j: u32) -> f32 {
-        let n = self.dims.n_kv;
-        let stream = if fill.source == Source::E { Stream::ProjectionE } else { Stream::ProjectionF };
-        match &self.projections {
-            Projections::Mean => {
-                let window = window(i, n, fill.k);
+    /// `E[i, j]` or `F[i, j]` of a head, of `[k, n]` entries.
+    pub fn entry(&self, source: Source, head: u32, [k, n]: [u32; 2], [i, j]: [u32; 2]) -> f32 {
+        let stream = if source == Source::E { Stream::ProjectionE } else { Stream::ProjectionF };
+        match self {
+            Self::Mean => {
+                let window = window(i, n, k);
                 if window.contains(&j) { 1.0 / window.len() as f32 } else { 0.0 }
             }
-            Projections::Convolution(seed) => {
-                let window = window(i, n, fill.k);
+            Self::Convolution(seed) => {
+                let window = window(i, n, k);
                 if !window.contains(&j) {
                     return 0.0;
                 }
                 let index = (u64::from(head) << 40) + u64::from(j - window.start);
                 let weight = 2.0 * uniform(*seed, stream, index) - 1.0;
-                (weight / f64::from(n.div_ceil(fill.k)).sqrt()) as f32
+                (weight / f64::from(n.div_ceil(k)).sqrt()) as f32
             }
-            Projections::Gaussian(seed) => {
-                let index = (u64::from(head) << 40) + u64::from(j) * u64::from(fill.k) + u64::from(i);
-                normal(*seed, stream, index) / (fill.k as f32).sqrt()
+            Self::Gaussian(seed) => {
+                let index = (u64::from(head) << 40) + u64::from(j) * u64::from(k) + u64::from(i);
+                normal(*seed, stream, index) / (k as f32).sqrt()
             }
-            Projections::Given { e, f, .. } => {
-                let values = if fill.source == Source::E { e } else { f };
-                values[(head as usize * fill.k as usize + i as usize) * n as usize + j as usize]
+            Self::Given { e, f, .. } => {
+                let values = if source == Source::E { e } else { f };
+                values[(head as usize * k as usize + i as usize) * n as usize + j as usize]
             }
+            Self::OfHead(first, all) => all.entry(source, first + head, [k, n], [i, j]),
+        }
+    }
+
+    /// Number i of the k biases of a head. Only given projections have biases.
+    fn bias(&self, source: Source, head: u32, k: u32, i: u32) -> f32 {
+        match self {
+            Self::Given { e_bias, f_bias, .. } => {
+                let values = if source == Source::EBias { e_bias } else { f_bias };
+                values.get(head as usize * k as usize + i as usize).copied().unwrap_or(0.0)
+            }
+            Self::OfHead(first, all) => all.bias(source, first + head, k, i),
+            Self::Mean | Self::Convolution(_) | Self::Gaussian(_) => 0.0,
         }
     }
 }

@@ -137,6 +137,23 @@ fn a_refusal_has_both_numbers() {
     says(&app, "16.0 GiB (17179869184 bytes), this device allows");
 }
 
+/// An address keeps such settings: 2 GiB of q alone are more than a page can ask for at once.
+#[test]
+fn an_input_that_host_memory_cannot_hold_is_refused_and_a_smaller_one_goes_on() {
+    for input in [InputKind::Clusters, InputKind::Duplication, InputKind::Picture] {
+        let large = Settings { input, n: 262_144, heads: 16, d: 128, ..small() };
+        let mut app = start(WIDE, egui::Theme::Dark, Some(large.clone()));
+        step_until(&mut app, |app| !app.state().is_busy());
+        says(&app, "There is no input: q, k and v together take ");
+        says(&app, "of host memory, and at most 1.0 GiB (1073741824 bytes) are kept there; choose a shorter sequence");
+        assert_eq!(app.state().settings(), &large, "the settings stay");
+        app.state_mut().set(Settings { n: 256, heads: 2, d: 16, ..large });
+        settle(&mut app);
+        says(&app, "n = 256");
+        says_not(&app, "no input");
+    }
+}
+
 #[test]
 fn a_long_run_can_be_cancelled_and_run_again() {
     let mut app = opened(small());

@@ -412,6 +412,9 @@ fn bad_values_are_named_in_one_line() {
             assert!(line.contains(word), "{word:?} is not in {line}");
         }
     }
+    // What host memory cannot hold.
+    let line = refused(&["run", "--input", "clusters", "--n", "262144", "--heads", "16", "--d", "128"]);
+    assert!(line.contains("--n 262144: q, k and v together take 2.2 GiB (2415919104 bytes) of host memory"), "{line}");
     // The flags of the desktop app are the same ones.
     assert!(refused(&["--n", "0"]).contains("from 1 to 262144"));
     assert!(refused(&["fly"]).contains("run, device, check, verify"));

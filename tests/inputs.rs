@@ -2,9 +2,10 @@
 //! language (`inputs_reference.py`) made.
 
 use attention_lab::inputs::{
-    DuplicationInput, Input, InputError, Picture, PictureInput, PointsInput, Shown, build, dims, row_errors,
+    DuplicationInput, Input, InputError, Picture, PictureInput, PointsInput, Shown, build, dims, fits, row_errors,
     sample_bytes, sample_path,
 };
+use attention_lab::plan::Limit;
 use attention_lab::problem::{Projections, Rotations};
 use attention_lab::random::{Stream, bits};
 use attention_lab::semantics::{Choice, SelfRule, Semantics};
@@ -427,6 +428,33 @@ fn the_task_is_0w0w() {
     }
     for n in [1, 3] {
         assert_eq!(now(build(&Settings { n, ..duplication() }, None)), Err(InputError::TooShort(n)));
+    }
+}
+
+#[test]
+fn what_host_memory_cannot_hold_is_refused_before_it_is_made() {
+    let picture = small_picture();
+    let sizes = |input, heads, d| Settings { input, n: 262_144, heads, d, ..Settings::default() };
+    // q and k have a row a position and head, q of points alone: 4 bytes a number, and v besides.
+    let largest = [
+        (sizes(InputKind::Picture, 16, 128), 2 * (1 << 31) + 262_144 * 48 * 4),
+        (sizes(InputKind::Clusters, 16, 128), (1 << 31) + 2 * (1 << 27)),
+        (sizes(InputKind::Duplication, 16, 128), 2 * (1 << 31) + 262_144 * 32 * 4),
+        (sizes(InputKind::Clusters, 14, 64), (1 << 30)),
+        (sizes(InputKind::Clusters, 15, 64), 17 * (1 << 26)),
+    ];
+    for (settings, bytes) in largest {
+        assert_eq!(dims(&settings).bytes(), bytes, "{settings:?}");
+        if bytes == 1 << 30 {
+            assert_eq!(fits(&settings), Ok(()), "just as much is held");
+            continue;
+        }
+        let Err(InputError::Refused(refusal)) = now(build(&settings, Some(&picture))) else { panic!("{settings:?}") };
+        assert_eq!((refusal.needed, refusal.allowed, refusal.limit), (bytes, 1 << 30, Limit::Host));
+    }
+    let long = Settings { n: 65_536, heads: 16, d: 64, ..Settings::default() };
+    for input in [InputKind::Picture, InputKind::Clusters, InputKind::Duplication] {
+        assert_eq!(fits(&Settings { input, ..long.clone() }), Ok(()));
     }
 }
 

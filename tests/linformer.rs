@@ -153,6 +153,41 @@ fn a_convolution_slides_one_kernel() {
     }
 }
 
+/// No matrix is made for it: k n entries of 65,536 rows and columns are more than any host holds.
+#[test]
+fn the_projections_of_one_head_are_those_of_all() {
+    let given =
+        |tag: u64, count: u64| (0..count).map(|i| normal(5, Stream::Noise, tag << 32 | i)).collect::<Vec<f32>>();
+    let (n, k) = (20, 7);
+    let all = [
+        Projections::Mean,
+        Projections::Convolution(3),
+        Projections::Gaussian(3),
+        Projections::Given { e: given(1, 420), f: given(2, 420), e_bias: given(3, 21), f_bias: given(4, 21) },
+    ];
+    let rows = |projections: &Projections, source, head, count| {
+        let mut rows = Vec::new();
+        let fill = Fill { k, ..Fill::whole(source, count) };
+        problem(n, 3, projections.clone()).rows(fill, head, 0..count, &mut rows);
+        rows
+    };
+    for projections in all {
+        for head in 0..3 {
+            let one = projections.clone().of_head(head);
+            for (source, count) in [(Source::E, n), (Source::F, n), (Source::EBias, 1), (Source::FBias, 1)] {
+                assert_eq!(rows(&one, source, 0, count), rows(&projections, source, head, count), "{projections:?}");
+            }
+        }
+    }
+    let (last, shape) = (65_535, [65_536, 65_536]);
+    let gaussian = Projections::Gaussian(3);
+    for source in [Source::E, Source::F] {
+        let entry = gaussian.clone().of_head(1).entry(source, 0, shape, [last, last]);
+        assert_eq!(entry, gaussian.entry(source, 1, shape, [last, last]));
+        assert_ne!(entry, gaussian.entry(source, 0, shape, [last, last]));
+    }
+}
+
 /// With equal weights of 1 / length a convolution is mean pooling: same windows, same output.
 #[test]
 fn a_convolution_with_equal_weights_is_mean_pooling() {

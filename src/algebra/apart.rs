@@ -114,9 +114,14 @@ mod imp {
         }
     }
 
+    /// That the worker itself failed; errors and their events have a message.
+    fn told(why: JsValue) -> String {
+        let message = Reflect::get(&why, &"message".into()).ok().and_then(|message| message.as_string());
+        fill(Text::NoWorker, &[&message.unwrap_or_else(|| format!("{why:?}"))])
+    }
+
     /// Has `web/worker.js` call a function of this program.
     async fn ask(function: &str, a: &Matrix) -> Result<Vec<f32>, String> {
-        let told = |why: JsValue| fill(Text::NoWorker, &[&why.as_string().unwrap_or_else(|| format!("{why:?}"))]);
         let worker = match IDLE.take() {
             Some(worker) => worker,
             None => {
@@ -142,9 +147,10 @@ mod imp {
         });
         worker.post_message_with_transfer(&message, &Array::of1(&matrix)).map_err(told)?;
         let event: MessageEvent = JsFuture::from(answer).await.map_err(told)?.unchecked_into();
-        let buffer = event.data().dyn_into::<js_sys::ArrayBuffer>().map_err(told)?;
         IDLE.set(busy.0.take());
-        Ok(Float32Array::new(&buffer).to_vec())
+        let data = event.data();
+        // The sentence of the algebra is one already.
+        data.as_string().map_or_else(|| Ok(Float32Array::new(&data).to_vec()), Err)
     }
 
     /// Values, left vectors and right vectors, one after the other; for `web/worker.js`.

@@ -137,7 +137,7 @@ pub async fn answer(
         Question::Theorem { k } => Answer::Theorem(run.theorem_errors(gpu, k, progress).await?),
         Question::Savings { sizes } => Answer::Savings(speed::savings(gpu, sizes, progress).await?),
         Question::Speed { sizes } => Answer::Speed(speed::speed(gpu, sizes, progress).await?.into()),
-        Question::Matrix { source, head } => Answer::Matrix(run.matrix(source, head).map(Rc::new)),
+        Question::Matrix { source, head } => Answer::Matrix(run.matrix(source, head).await.map(Rc::new)),
         Question::Untrained { head, k } => Answer::Untrained(Rc::new(run.untrained(gpu, head, k, progress).await?)),
         Question::Fit { start, until } => Answer::Fit(Rc::new(run.fit(gpu, fit, start, until, progress).await?)),
         Question::FittedErrors { start, steps } => {

@@ -343,13 +343,14 @@ impl eframe::App for App {
             }
         }
         self.address.write(&self.settings, self.view, ctx);
-        self.summarise();
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
         let mut commands = Vec::new();
         self.screen(ui, &mut commands);
         self.obey_all(ui.ctx(), commands);
+        // What the views ask now counts as work, too.
+        self.summarise();
     }
 
     #[cfg(target_arch = "wasm32")]

@@ -2,10 +2,10 @@
 //! methods on it.
 
 use super::scene::Missing;
-use crate::inputs::Input;
+use crate::inputs::{Input, Picture};
 use crate::outcome::Outcome;
 use crate::semantics::Semantics;
-use crate::settings::{InputKind, Method, Settings};
+use crate::settings::{InputKind, Method, Sample, Settings};
 use std::rc::Rc;
 
 /// The methods that are compared, in the order of the tabs.
@@ -33,6 +33,8 @@ pub type Slot = Result<Rc<Outcome>, Missing>;
 /// Settings, the input that they make and the outcomes of the three methods on it.
 pub struct Stage {
     pub settings: Settings,
+    /// The user's picture that the input is made of, which settings do not tell from another.
+    pub own: Option<Rc<Picture>>,
     pub input: Option<Rc<Input>>,
     pub slots: [Slot; 3],
 }
@@ -40,6 +42,12 @@ pub struct Stage {
 impl Stage {
     pub fn current(&self) -> &Slot {
         &self.slots[slot(self.settings.method)]
+    }
+
+    /// Whether settings and a picture of the user's make the input of this stage.
+    pub fn has_input_of(&self, settings: &Settings, own: Option<&Rc<Picture>>) -> bool {
+        let same = self.own.as_ref().map(Rc::as_ptr) == own.map(Rc::as_ptr);
+        input_key(&self.settings) == input_key(settings) && (same || !shows_own(settings))
     }
 
     /// What answers are about: the settings that the outcome on the screen depends on, and its input.
@@ -52,14 +60,19 @@ impl Stage {
 /// One outcome on one input.
 #[derive(Clone)]
 pub struct Subject {
-    settings: Settings,
-    input: Rc<Input>,
+    pub settings: Settings,
+    pub input: Rc<Input>,
 }
 
 impl PartialEq for Subject {
     fn eq(&self, other: &Self) -> bool {
         self.settings == other.settings && Rc::ptr_eq(&self.input, &other.input)
     }
+}
+
+/// Whether the input is the user's picture.
+pub fn shows_own(settings: &Settings) -> bool {
+    settings.input == InputKind::Picture && settings.sample == Sample::Own
 }
 
 /// Nothing has run.

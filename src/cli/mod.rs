@@ -126,6 +126,7 @@ fn run(request: &args::Run) -> Result<(), Failure> {
         LabError::Failed(why) => Failure::fault(&why),
     };
     // Refused before an input is made.
+    inputs::fits(settings).map_err(|refusal| refused(refusal.into()))?;
     let dims = inputs::dims(settings);
     lab::plan(&dims, &lab::measured(settings, &dims), gpu.limits).map_err(|refusal| refused(refusal.into()))?;
     if settings.reversible {

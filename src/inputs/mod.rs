@@ -14,6 +14,7 @@ pub use duplication::DuplicationInput;
 pub use picture::{Picture, PictureInput};
 pub use points::PointsInput;
 
+use crate::plan::Refusal;
 use crate::problem::{Dims, Named, Problem, Rotations};
 use crate::settings::{InputKind, Sample, Settings};
 use crate::text::{Text, fill};
@@ -39,13 +40,22 @@ pub enum Shown {
 /// Yields every few milliseconds, so that a page stays alive.
 ///
 /// # Errors
-/// When the picture is missing, or the sequence too short for the duplication task.
+/// When [`fits`] refuses, the picture is missing, or the sequence is too short for the duplication task.
 pub async fn build(settings: &Settings, picture: Option<&Picture>) -> Result<Input, InputError> {
+    fits(settings).map_err(InputError::Refused)?;
     match settings.input {
         InputKind::Picture => Ok(picture::build(settings, picture.ok_or(InputError::NoPicture)?).await),
         InputKind::Clusters => Ok(points::build(settings).await),
         InputKind::Duplication => duplication::build(settings).await,
     }
+}
+
+/// Whether host memory may hold the input that [`build`] makes.
+///
+/// # Errors
+/// When it may not; nothing is allocated.
+pub fn fits(settings: &Settings) -> Result<(), Refusal> {
+    Refusal::beyond_host("q, k and v", dims(settings).bytes())
 }
 
 /// The sizes of the input that [`build`] makes, for plans that are made before it.
@@ -99,6 +109,7 @@ pub fn sample_bytes(sample: Sample) -> Option<&'static [u8]> {
 /// Why there is no input, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputError {
+    Refused(Refusal),
     NoPicture,
     /// The bytes are neither PNG nor JPEG.
     NotAPicture,
@@ -115,6 +126,7 @@ pub enum InputError {
 impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Refused(refusal) => refusal.fmt(f),
             Self::NoPicture => f.write_str(Text::InputNoPicture.get()),
             Self::NotAPicture => f.write_str(Text::InputNotAPicture.get()),
             Self::Damaged(why) => f.write_str(&fill(Text::InputDamaged, &[why])),

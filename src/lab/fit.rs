@@ -4,9 +4,9 @@
 use super::projection::{Errors, Matrix, PLAIN, Reference, of_head};
 use super::weights::image;
 use super::{LabError, Run};
-use crate::gpu::Gpu;
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::Workspace;
+use crate::gpu::{Fault, Gpu};
 use crate::inputs::Input;
 use crate::methods::fit::{self, Descent, Loss};
 use crate::methods::linformer::Linformer;
@@ -72,12 +72,12 @@ impl Fit {
     async fn new(gpu: &Gpu, run: &Run, start: Start, progress: &Progress) -> Result<Self, LabError> {
         let settings = &run.outcome.settings;
         let drawn = settings.projection.has_parameters();
-        let heads = if drawn { settings.sharing.heads(settings.heads) } else { 1 };
         // What pooling starts from has no sharing to keep.
         let shared_ef = drawn && settings.sharing.shares_key_value();
-        let linformer = Linformer { k: start.k, shared_ef, projection_heads: heads, ..PLAIN };
-        let problem = of_head(&run.input.problem, start.head, &linformer).await;
-        let linformer = Linformer { projection_heads: 1, ..linformer };
+        let linformer = Linformer { k: start.k, shared_ef, ..PLAIN };
+        let projection_head = start.head % settings.sharing.heads(settings.heads);
+        let projections = run.input.problem.projections.clone().of_head(projection_head);
+        let problem = of_head(&run.input.problem, start.head, projections);
         let descent = Descent { linformer, loss: start.loss, rate: start.rate as f32 * 1e-4 };
         let reference = Reference::new(gpu, &problem, progress).await?;
         let mut workspace = Workspace::default();
@@ -135,22 +135,22 @@ impl Fit {
         let pixels = self.workspace.read_f32(gpu, "weight pixels", 0).await?;
         self.workspace.drop_instruments();
         let sampled = (sample.count < dims.n_q).then_some(sample.count);
-        let stride = linformer.k.next_multiple_of(4);
-        let matrix = |values: &[f32]| {
-            Matrix::sampled(linformer.k, dims.n_kv, |i, j| {
-                values.get((j * stride + i) as usize).copied().unwrap_or(0.0)
-            })
+        let stride = linformer.k.next_multiple_of(4) as usize;
+        let matrix = async |name: &str| {
+            let values = self.workspace.read_f32(gpu, name, 0).await?;
+            let entry = |i: u32, j: u32| values.get(j as usize * stride + i as usize).copied().unwrap_or(0.0);
+            Ok::<_, Fault>(Matrix::sampled(linformer.k, dims.n_kv, entry).await)
         };
-        let e = self.workspace.read_f32(gpu, "E", 0).await?;
-        let f = if linformer.shared_ef { None } else { Some(self.workspace.read_f32(gpu, "F", 0).await?) };
+        let e = matrix("E").await?;
+        let f = if linformer.shared_ef { None } else { Some(matrix("F").await?) };
         Ok(Fitted {
             start: self.start,
             losses: self.losses.clone(),
             untrained: self.untrained,
             errors,
             sampled: self.reference.sampled(&dims),
-            e: matrix(&e),
-            f: f.as_deref().map(matrix),
+            e,
+            f,
             map: image(pixels, width, sample.count, window, sampled),
             step_ms: self.ms / self.losses.len().max(1) as f64,
             bytes: self.workspace.specs().map(crate::plan::BufferSpec::bytes).sum(),

@@ -9,14 +9,14 @@ use crate::gpu::{Gpu, yield_now};
 use crate::methods::linformer::{self, Linformer};
 use crate::methods::measure::{self, Measured, Sample, Weights};
 use crate::outcome::Distance;
-use crate::problem::{Dims, Fill, Named, Problem, Projections, Source};
+use crate::problem::{Dims, Named, Problem, Projections, Source};
 use crate::semantics::{Choice, ScoreScale};
 use crate::settings::Projection;
 
 /// Most pixels of a picture of E, across and down.
 const PIXELS: [u32; 2] = [512, 256];
-/// Columns of E that are made before anything else may run.
-const COLUMNS_A_TURN: u32 = 64;
+/// Columns of such a picture that are made between two breaths.
+const COLUMNS_A_TURN: u32 = 32;
 
 /// E or F of one head, sampled where it is larger than a picture: row y is row `y k / height`.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,13 +31,16 @@ pub struct Matrix {
 
 impl Matrix {
     /// From entries `(i, j)`.
-    pub(super) fn sampled(k: u32, n: u32, mut entry: impl FnMut(u32, u32) -> f32) -> Self {
+    pub(crate) async fn sampled(k: u32, n: u32, entry: impl Fn(u32, u32) -> f32) -> Self {
         let [width, height] = [n.min(PIXELS[0]), k.min(PIXELS[1])];
         let at = |pixel: u32, all: u32, pixels: u32| (u64::from(pixel) * u64::from(all) / u64::from(pixels)) as u32;
         let mut values = vec![0.0; (width * height) as usize];
         for x in 0..width {
             for y in 0..height {
                 values[(y * width + x) as usize] = entry(at(y, k, height), at(x, n, width));
+            }
+            if x % COLUMNS_A_TURN == COLUMNS_A_TURN - 1 {
+                yield_now().await;
             }
         }
         Self { k, n, width, height, values }
@@ -119,23 +122,12 @@ impl Reference {
     }
 }
 
-/// The problem of one head alone, with its own E and F of k rows.
-pub(super) async fn of_head(problem: &Problem, head: u32, linformer: &Linformer) -> Problem {
+/// The problem of one head alone, with these projections.
+pub(super) fn of_head(problem: &Problem, head: u32, projections: Projections) -> Problem {
     let dims = problem.dims;
     let part = |values: &[f32], heads: u32, rows: u32, width: u32| {
         let size = (rows * width) as usize;
         values[(head % heads) as usize * size..][..size].to_vec()
-    };
-    let drawn = head % linformer.projection_heads;
-    let projections = if drawn == 0 {
-        problem.projections.clone()
-    } else {
-        Projections::Given {
-            e: given(problem, drawn, linformer.k, Source::E).await,
-            f: given(problem, drawn, linformer.k, Source::F).await,
-            e_bias: Vec::new(),
-            f_bias: Vec::new(),
-        }
     };
     Problem {
         dims: Dims { heads: 1, k_heads: 1, v_heads: 1, ..dims },
@@ -148,45 +140,18 @@ pub(super) async fn of_head(problem: &Problem, head: u32, linformer: &Linformer)
     }
 }
 
-/// E or F of one head, `[k, n]`.
-async fn given(problem: &Problem, head: u32, k: u32, source: Source) -> Vec<f32> {
-    let n = problem.dims.n_kv;
-    let mut values = vec![0.0; (k * n) as usize];
-    for start in (0..n).step_by(COLUMNS_A_TURN as usize) {
-        let columns = start..(start + COLUMNS_A_TURN).min(n);
-        for (j, column) in columns.clone().zip(column_of(problem, head, k, source, columns)) {
-            for (i, value) in column.into_iter().enumerate() {
-                values[i * n as usize + j as usize] = value;
-            }
-        }
-        yield_now().await;
-    }
-    values
-}
-
-/// Columns of E or F of one head.
-fn column_of(problem: &Problem, head: u32, k: u32, source: Source, columns: std::ops::Range<u32>) -> Vec<Vec<f32>> {
-    let mut rows = Vec::new();
-    problem.rows(Fill { k, ..Fill::whole(source, problem.dims.n_kv) }, head, columns, &mut rows);
-    rows.chunks(k.next_multiple_of(4) as usize).map(|row| row[..k as usize].to_vec()).collect()
-}
-
 impl Run {
     /// E or F as this run uses it for one head; `None` for another method, and for max pooling.
-    pub fn matrix(&self, source: Source, head: u32) -> Option<Matrix> {
+    pub async fn matrix(&self, source: Source, head: u32) -> Option<Matrix> {
         let Measured::Linformer(linformer) = &self.measured else { return None };
+        if linformer.max_pooling {
+            return None;
+        }
+        let (k, n) = (linformer.k, self.dims().n_kv);
         let drawn = head % linformer.projection_heads;
-        let (problem, k, n) = (&self.input.problem, linformer.k, self.dims().n_kv);
         let source = if linformer.shared_ef { Source::E } else { source };
-        let mut last = (u32::MAX, Vec::new());
-        (!linformer.max_pooling).then(|| {
-            Matrix::sampled(k, n, |i, j| {
-                if last.0 != j {
-                    last = (j, column_of(problem, drawn, k, source, j..j + 1).pop().unwrap_or_default());
-                }
-                last.1.get(i as usize).copied().unwrap_or(0.0)
-            })
-        })
+        let projections = &self.input.problem.projections;
+        Some(Matrix::sampled(k, n, |i, j| projections.entry(source, drawn, [k, n], [i, j])).await)
     }
 
     /// The errors of every untrained projection with k rows on one head, in buffers of their own.
@@ -197,30 +162,17 @@ impl Run {
         let settings = &self.outcome.settings;
         let (shared_ef, projection_heads) =
             (settings.sharing.shares_key_value(), settings.sharing.heads(settings.heads));
+        let mut problem = of_head(&self.input.problem, head, Projections::Mean);
+        let reference = Reference::new(gpu, &problem, progress).await?;
         let mut errors = Vec::new();
-        let mut reference = None;
-        let mut sampled = None;
         for (projection, _) in Projection::ALL {
-            let drawn = projection.has_parameters();
-            let linformer = Linformer {
-                k,
-                max_pooling: *projection == Projection::Max,
-                shared_ef: shared_ef || !drawn,
-                projection_heads: if drawn { projection_heads } else { 1 },
-                ..PLAIN
-            };
-            let projections = projection.projections(settings.seed);
-            let whole = Problem { projections, ..self.input.problem.clone() };
-            let problem = of_head(&whole, head, &linformer).await;
-            let linformer = Linformer { projection_heads: 1, ..linformer };
-            let reference = match &mut reference {
-                Some(reference) => reference,
-                none => none.insert(Reference::new(gpu, &problem, progress).await?),
-            };
-            sampled = reference.sampled(&problem.dims);
+            let max_pooling = *projection == Projection::Max;
+            let linformer = Linformer { k, max_pooling, shared_ef: shared_ef || !projection.has_parameters(), ..PLAIN };
+            problem.projections = projection.projections(settings.seed).of_head(head % projection_heads);
             let mut workspace = Workspace::default();
             errors.push((*projection, reference.errors(gpu, &problem, &linformer, &mut workspace, progress).await?));
         }
+        let sampled = reference.sampled(&problem.dims);
         Ok(Untrained { k, errors, sampled })
     }
 }
@@ -235,3 +187,32 @@ pub(super) const PLAIN: Linformer = Linformer {
     triangle: false,
     score_scale: ScoreScale::InverseSqrtD,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[test]
+    fn of_a_large_matrix_no_more_is_made_than_is_seen_and_little_between_two_breaths() {
+        let (k, n) = (65_536, 131_072);
+        let made = Cell::new(0);
+        let mut sampled = pin!(Matrix::sampled(k, n, |i, j| {
+            made.set(made.get() + 1);
+            i as f32 - j as f32
+        }));
+        let matrix = loop {
+            let before = made.get();
+            let polled = sampled.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(made.get() - before <= 10_000, "{} entries at once", made.get() - before);
+            if let Poll::Ready(matrix) = polled {
+                break matrix;
+            }
+        };
+        assert_eq!((matrix.width, matrix.height, made.get()), (512, 256, 512 * 256));
+        assert_eq!(matrix.values[3 * 512 + 5], 3.0 * 256.0 - 5.0 * 256.0);
+        assert_eq!(matrix.values[512 * 256 - 1], 255.0 * 256.0 - 511.0 * 256.0);
+    }
+}

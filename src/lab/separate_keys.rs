@@ -7,7 +7,7 @@ use crate::gpu::workspace::Workspace;
 use crate::gpu::{Gpu, yield_now};
 use crate::methods::lsh;
 use crate::methods::measure::Measured;
-use crate::problem::Problem;
+use crate::problem::{Named, Problem, Projections};
 use crate::random::{Stream, normal};
 
 /// Positions that are projected before anything else may run.
@@ -66,9 +66,15 @@ impl Run {
     pub async fn separate_keys(&self, gpu: &Gpu, progress: &Progress) -> Result<Option<SeparateKeys>, LabError> {
         let (Measured::Lsh(lsh), Some(lists)) = (&self.measured, &self.outcome.lists) else { return Ok(None) };
         let dims = self.dims();
+        // Hashes see q alone.
         let problem = Problem {
+            dims: *dims,
             q: projected(&self.input.problem, self.outcome.settings.seed).await,
-            ..self.input.problem.clone()
+            k: Vec::new(),
+            v: Vec::new(),
+            rotations: self.input.problem.rotations.clone(),
+            projections: Projections::Mean,
+            named: Named::new(),
         };
         let plan = lsh::hash_plan(dims, lsh, gpu.limits)?;
         let mut workspace = Workspace::default();

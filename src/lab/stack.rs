@@ -27,8 +27,6 @@ pub use walk::Walk;
 /// Rows, and numbers, of a stream that the reconstruction error is taken from at most.
 const COMPARED_ROWS: u32 = 4096;
 const COMPARED_NUMBERS: u32 = 1 << 20;
-/// Bytes of parameters that are kept in host memory at most: a page has 4 GiB in all.
-const HOST_BYTES: u64 = 1 << 30;
 /// Numbers that are drawn between two breaths.
 const NUMBERS_A_TURN: usize = 1 << 16;
 

@@ -11,7 +11,7 @@ use crate::methods::measure::{Measured, Sample};
 use crate::methods::random_projection;
 use crate::outcome::Distance;
 use crate::plan::Plan;
-use crate::problem::{Dims, Problem, Projections};
+use crate::problem::{Dims, Named, Problem, Projections};
 use crate::semantics::Semantics;
 use crate::settings::{Method, Projection, Settings};
 
@@ -50,8 +50,7 @@ impl Run {
         let settings = &self.outcome.settings;
         let n = self.dims().n_q;
         let sample = Sample::for_figures(n);
-        let mut problem = sampled(&self.input.problem, sample);
-        problem.projections = Projections::Gaussian(settings.seed);
+        let mut problem = sampled(&self.input.problem, sample, Projections::Gaussian(settings.seed));
         let dims = problem.dims;
         let exact = Measured::Full(Full { way: Way::Online, shared_qk: false, semantics: Semantics::PLAIN });
         let linformer = |projection| {
@@ -74,14 +73,22 @@ impl Run {
     }
 }
 
-/// The same problem for some of its queries.
-fn sampled(problem: &Problem, sample: Sample) -> Problem {
+/// The same problem for some of its queries, with these projections.
+fn sampled(problem: &Problem, sample: Sample, projections: Projections) -> Problem {
     let (n, d) = (problem.dims.n_q as usize, problem.dims.d as usize);
     let mut q = Vec::with_capacity(problem.dims.heads as usize * sample.count as usize * d);
     for head in problem.q.chunks_exact(n * d) {
         (0..sample.count).for_each(|row| q.extend_from_slice(&head[sample.query(row) as usize * d..][..d]));
     }
-    Problem { dims: Dims { n_q: sample.count, ..problem.dims }, q, ..problem.clone() }
+    Problem {
+        dims: Dims { n_q: sample.count, ..problem.dims },
+        q,
+        k: problem.k.clone(),
+        v: problem.v.clone(),
+        rotations: problem.rotations.clone(),
+        projections,
+        named: Named::new(),
+    }
 }
 
 /// Output `[heads, queries, d_v]` of a plan, in buffers of its own.

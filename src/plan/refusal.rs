@@ -4,6 +4,9 @@ use crate::text::{Text, fill};
 use crate::units::bytes_in_words;
 use std::fmt;
 
+/// Bytes of one kind that are kept in host memory at most: a page has 4 GiB in all.
+const HOST_BYTES: u64 = 1 << 30;
+
 /// What cannot be held; both numbers in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -24,6 +27,17 @@ pub enum Limit {
     Host,
 }
 
+impl Refusal {
+    /// Whether host memory may hold what `buffer` names.
+    ///
+    /// # Errors
+    /// When it takes more than [`HOST_BYTES`].
+    pub fn beyond_host(buffer: &'static str, needed: u64) -> Result<(), Self> {
+        let refusal = Self { buffer, needed, allowed: HOST_BYTES, limit: Limit::Host };
+        if needed > HOST_BYTES { Err(refusal) } else { Ok(()) }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.limit {
@@ -33,7 +47,8 @@ impl fmt::Display for Refusal {
         };
         let (needed, allowed) = (self.needed.to_string(), self.allowed.to_string());
         let remedy = match self.buffer {
-            _ if self.limit == Limit::Host => Text::RefusedSwap,
+            "all parameters" => Text::RefusedSwap,
+            "q, k and v" => Text::RefusedInput,
             "logits" => Text::RefusedLogits,
             "hidden" | "hidden gradient" => Text::RefusedHidden,
             _ => Text::RefusedShorter,

@@ -72,9 +72,11 @@ impl Answers {
         self.known.push((question, answer));
     }
 
-    /// Forgets answers about anything else.
+    /// Forgets answers about anything else, and questions, too: heads and queries of another subject may not be there.
+    /// Views that still want to know ask again.
     pub fn turn_to(&mut self, subject: Option<Subject>) {
         if subject != self.subject {
+            self.asked.retain(Question::stands_alone);
             let holds = |answer: &Answer| !matches!(answer, Answer::Failed(_));
             self.known.retain(|(question, answer)| question.stands_alone() && holds(answer));
             self.cancelled.clear();
@@ -86,6 +88,10 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inputs;
+    use crate::settings::{InputKind, Settings};
+    use crate::tables::Sizes;
+    use std::rc::Rc;
 
     fn row(query: u32) -> Question {
         Question::Row { head: 0, query }
@@ -114,6 +120,27 @@ mod tests {
         answers.ask(&[row(100)]);
         assert_eq!(answer_all(&mut answers), 1);
         assert_eq!(questions.iter().filter(|question| answers.get(question).is_some()).count(), KEPT - 1);
+    }
+
+    #[test]
+    fn a_question_about_another_subject_is_not_asked_about_this_one() {
+        let subject = |heads: u32| {
+            let settings = Settings { input: InputKind::Clusters, n: 16, d: 4, heads, ..Settings::default() };
+            let input = pollster::block_on(inputs::build(&settings, None)).expect("an input");
+            Some(Subject { settings, input: Rc::new(input) })
+        };
+        let (four, one) = (subject(4), subject(1));
+        let alone = Question::Savings { sizes: Sizes::default() };
+        let last_head = Question::LowRank { head: 3, random: false };
+        let mut answers = Answers::default();
+        answers.turn_to(four.clone());
+        answers.ask(&[alone, last_head]);
+        answers.turn_to(four);
+        assert_eq!(answers.open(), Some(last_head), "of the same subject");
+        answers.turn_to(one);
+        assert_eq!(answers.open(), Some(alone));
+        answers.ask(&[alone, Question::LowRank { head: 0, random: false }]);
+        assert_eq!(answers.open(), Some(Question::LowRank { head: 0, random: false }));
     }
 
     #[test]

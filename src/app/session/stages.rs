@@ -4,11 +4,11 @@
 use super::Session;
 use crate::app::job::Built;
 use crate::app::scene::Missing;
-use crate::app::stage::{FAMILIES, Stage, family, input_key, key, slot, soon};
+use crate::app::stage::{FAMILIES, Stage, family, key, shows_own, slot, soon};
 use crate::gpu::Fault;
 use crate::inputs::Picture;
 use crate::lab::{self, LabError, Run};
-use crate::settings::{InputKind, Method, Sample, Settings};
+use crate::settings::{Method, Sample, Settings};
 use std::rc::Rc;
 use std::time::Duration;
 use web_time::Instant;
@@ -26,7 +26,7 @@ impl Session {
         if family(settings.method) == Method::Full {
             self.full_way = settings.method;
         }
-        let input = self.stages().find(|stage| input_key(&stage.settings) == input_key(&settings));
+        let input = self.stages().find(|stage| stage.has_input_of(&settings, self.own.as_ref()));
         let input = input.and_then(|stage| stage.input.clone());
         let slots = FAMILIES.map(|method| {
             let key = key(&settings, method, self.full_way);
@@ -37,17 +37,15 @@ impl Session {
             };
             self.stages().find_map(kept).ok_or(Missing::Soon)
         });
-        self.begin(Stage { settings, input, slots });
+        self.begin(Stage { settings, own: self.own.clone(), input, slots });
         self.due = Instant::now() + SETTLE;
     }
 
     /// The user's own picture, for `sample = own`.
     pub fn open(&mut self, picture: Picture) {
         self.own = Some(Rc::new(picture));
-        let shows_own =
-            |stage: &Stage| stage.settings.input == InputKind::Picture && stage.settings.sample == Sample::Own;
-        if let Some(settings) = self.target().filter(|stage| shows_own(stage)).map(|stage| stage.settings.clone()) {
-            self.begin(Stage { settings, input: None, slots: soon() });
+        if let Some(settings) = self.target().map(|stage| stage.settings.clone()).filter(shows_own) {
+            self.begin(Stage { settings, own: self.own.clone(), input: None, slots: soon() });
         }
     }
 
@@ -168,5 +166,76 @@ impl Session {
         let limit = if method == Method::Full { PUT_OFF_MS } else { PUT_OFF_SPARSE_MS };
         let waits = ms > limit && self.forced.as_ref() != Some(&settings);
         Some(if waits { Missing::PutOff { seconds: ms / 1e3 } } else { Missing::Soon })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::Gpu;
+    use crate::inputs::Shown;
+    use crate::settings::InputKind;
+    use image::{Rgb, RgbImage};
+
+    /// Nothing but this colour.
+    fn picture(colour: [u8; 3]) -> Picture {
+        Picture::new(RgbImage::from_pixel(8, 8, Rgb(colour)))
+    }
+
+    fn own(n: u32) -> Settings {
+        let input = InputKind::Picture;
+        Settings { input, sample: Sample::Own, n, d: 4, rounds: 1, k: Some(4), ..Settings::default() }
+    }
+
+    const A: [u8; 3] = [200, 0, 0];
+    const B: [u8; 3] = [0, 0, 200];
+
+    fn settle(session: &mut Session) {
+        while session.has_work() {
+            session.poll();
+        }
+    }
+
+    /// A session that shows picture A of 16 tokens.
+    fn session() -> Session {
+        let gpu = pollster::block_on(Gpu::open(true)).expect("a software Vulkan driver");
+        let mut session = Session::new(gpu, own(16), &egui::Context::default());
+        session.open(picture(A));
+        settle(&mut session);
+        assert_eq!(shown(&session), (16, A));
+        session
+    }
+
+    fn shown(session: &Session) -> (u32, [u8; 3]) {
+        let input = session.shown.as_ref().and_then(|stage| stage.input.as_ref()).expect("an input");
+        let Shown::Picture(picture) = &input.shown else { panic!("no picture") };
+        let [r, g, b, _] = picture.photograph().get_pixel(0, 0).0;
+        (picture.n, [r, g, b])
+    }
+
+    #[test]
+    fn a_picture_is_not_lost_to_the_one_before_when_a_setting_goes_and_comes_back() {
+        let mut session = session();
+        session.open(picture(B));
+        session.change(own(24));
+        session.change(own(16));
+        settle(&mut session);
+        assert_eq!(shown(&session), (16, B));
+        // What is of the same picture is kept.
+        let input = session.shown.as_ref().and_then(|stage| stage.input.clone()).expect("an input");
+        session.change(Settings { rounds: 2, ..own(16) });
+        assert!(
+            session.next.as_ref().and_then(|stage| stage.input.as_ref()).is_some_and(|next| Rc::ptr_eq(next, &input))
+        );
+    }
+
+    #[test]
+    fn a_picture_is_not_lost_to_the_one_before_when_it_is_opened_on_the_way_to_another_input() {
+        let mut session = session();
+        session.change(Settings { sample: Sample::Astronaut, ..own(16) });
+        session.open(picture(B));
+        session.change(own(16));
+        settle(&mut session);
+        assert_eq!(shown(&session), (16, B));
     }
 }

@@ -1,7 +1,7 @@
 //! The way through a stack: forward, loss, and back, one plan at a time, with a note of what is held.
 
 use super::passage::{Cost, Moment, Passage, Phase, Share};
-use super::{HOST_BYTES, Stack, Way, pairs};
+use super::{Stack, Way, pairs};
 use crate::gpu::run::Progress;
 use crate::gpu::workspace::{Words, Workspace};
 use crate::gpu::{Fault, Gpu};
@@ -9,7 +9,7 @@ use crate::lab::{LabError, unpadded};
 use crate::methods::stack::{
     Attention, BUCKETS, Branches, GRADIENT, GRADIENTS, KEPT, LOSSES, Layer, Parameter, STREAM, STREAMS, TARGETS,
 };
-use crate::plan::{Limit, Limits, Plan, Refusal};
+use crate::plan::{Limits, Plan, Refusal};
 use crate::problem::Named;
 use std::collections::BTreeSet;
 use web_time::Instant;
@@ -59,9 +59,8 @@ impl<'a> Walk<'a> {
         // Refused before anything is drawn.
         let plans = [walk.forward_plan()?, walk.loss_plan()?];
         backward(&stack.layer, way, gpu.limits)?;
-        let needed = stack.parameter_bytes(way);
-        if way.swap && needed > HOST_BYTES {
-            return Err(Refusal { buffer: "parameters", needed, allowed: HOST_BYTES, limit: Limit::Host }.into());
+        if way.swap {
+            Refusal::beyond_host("all parameters", stack.parameter_bytes(way))?;
         }
         let parameters = plans.each_ref().map(|plan| part(plan, |name| walk.is_parameter(name)));
         for at in 0..=stack.depth() {

@@ -108,9 +108,15 @@ fn play(ui: &mut Ui, state: &mut State, last: usize) {
     }
 }
 
-/// Marks of an axis of bytes up to `most`: at most four of them, a power of two apart.
+/// Between marks of an axis of bytes up to `most`: a power of two, at most four of which it holds.
 fn unit(most: u64) -> u64 {
     most.div_ceil(4).max(1).next_power_of_two()
+}
+
+/// Marks of an axis of bytes. A `usize` of the page does not count 4 GiB.
+fn marks(top: u64) -> impl Iterator<Item = u64> {
+    let unit = unit(top);
+    (0..=top / unit).map(move |at| at * unit)
 }
 
 /// What the axis of bytes leaves of a rectangle.
@@ -122,7 +128,7 @@ fn beside_axis(rect: Rect) -> Rect {
 fn axis(ui: &Ui, rect: Rect, top: u64) {
     let font = TextStyle::Small.resolve(ui.style());
     let line = Stroke::new(1.0, ui.visuals().weak_text_color().gamma_multiply(0.4));
-    for mark in (0..=top).step_by(unit(top) as usize) {
+    for mark in marks(top) {
         let y = rect.bottom() - (mark as f64 / top as f64) as f32 * rect.height();
         let anchor = if mark == 0 { Align2::RIGHT_BOTTOM } else { Align2::RIGHT_TOP };
         let at = pos2(rect.left() - 4.0, y);
@@ -207,4 +213,21 @@ fn buffers(ui: &mut Ui, moment: &Moment) {
         });
     });
     list.header_response.on_hover_text(Text::LayersBuffersHelp.get());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_of_bytes_has_at_most_four_marks_above_zero_and_one_at_its_top() {
+        assert_eq!(marks(4 << 10).collect::<Vec<_>>(), [0, 1 << 10, 2 << 10, 3 << 10, 4 << 10]);
+        // Units that the page's `usize` does not hold.
+        assert_eq!(marks(12 << 30).collect::<Vec<_>>(), [0, 4 << 30, 8 << 30, 12 << 30]);
+        for most in [0, 1, 5, 1000, (4 << 30) + 1, 1 << 40] {
+            let top = u64::max(most, 1).next_multiple_of(unit(most));
+            let marks: Vec<u64> = marks(top).collect();
+            assert!(marks.len() <= 5 && marks.last() == Some(&top), "{most}: {marks:?}");
+        }
+    }
 }
