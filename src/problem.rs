@@ -47,6 +47,11 @@ impl Dims {
             + bytes(self.k_heads, self.n_kv, self.d)
             + bytes(self.v_heads, self.n_kv, self.d_v)
     }
+
+    /// Bytes of an output `[heads, n_q, d_v]`.
+    pub fn out_bytes(&self) -> u64 {
+        u64::from(self.heads) * u64::from(self.n_q) * u64::from(self.d_v) * 4
+    }
 }
 
 /// Numbers by the name of the buffer that they fill, as rows without padding, all ranges in order.

@@ -456,6 +456,9 @@ fn what_host_memory_cannot_hold_is_refused_before_it_is_made() {
     for input in [InputKind::Picture, InputKind::Clusters, InputKind::Duplication] {
         assert_eq!(fits(&Settings { input, ..long.clone() }), Ok(()));
     }
+    // Small q, k and v whose values, and so the outputs of every head, are large.
+    let refused = fits(&Settings { patch: 6, ..sizes(InputKind::Picture, 16, 4) }).expect_err("too much");
+    assert_eq!((refused.buffer, refused.needed), ("outputs", 16 * 262_144 * 108 * 4));
 }
 
 /// Exact attention of one head in float64; rows without a key are 0 and [`EMPTY`].

@@ -44,10 +44,10 @@ pub fn sliders(ui: &mut Ui, settings: &mut Settings) {
     }
     let chunk = u64::from(settings.chunk_len());
     let note = if settings.is_short() {
-        fill(Text::ShortNote, &[&grouped(settings.n.into())])
+        Text::ShortNote.get().to_owned()
     } else if settings.chunk_len() >= settings.n {
         let across = !settings.semantics.same_bucket;
-        fill(if across { Text::OneChunkAcross } else { Text::OneChunk }, &[&grouped(settings.n.into())])
+        if across { Text::OneChunkAcross } else { Text::OneChunk }.get().to_owned()
     } else {
         fill(Text::ChunkFollows, &[&grouped(chunk)])
     };

@@ -50,12 +50,14 @@ pub async fn build(settings: &Settings, picture: Option<&Picture>) -> Result<Inp
     }
 }
 
-/// Whether host memory may hold the input that [`build`] makes.
+/// Whether host memory may hold the input that [`build`] makes, and the output of a method on it.
 ///
 /// # Errors
 /// When it may not; nothing is allocated.
 pub fn fits(settings: &Settings) -> Result<(), Refusal> {
-    Refusal::beyond_host("q, k and v", dims(settings).bytes())
+    let dims = dims(settings);
+    Refusal::beyond_host("q, k and v", dims.bytes())?;
+    Refusal::beyond_host("outputs", dims.out_bytes())
 }
 
 /// The sizes of the input that [`build`] makes, for plans that are made before it.

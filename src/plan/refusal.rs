@@ -48,7 +48,7 @@ impl fmt::Display for Refusal {
         let (needed, allowed) = (self.needed.to_string(), self.allowed.to_string());
         let remedy = match self.buffer {
             "all parameters" => Text::RefusedSwap,
-            "q, k and v" => Text::RefusedInput,
+            "q, k and v" | "outputs" => Text::RefusedInput,
             "logits" => Text::RefusedLogits,
             "hidden" | "hidden gradient" => Text::RefusedHidden,
             _ => Text::RefusedShorter,
