@@ -7,7 +7,7 @@ mod window;
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
 use attention_lab::presets::{PRESETS, Preset};
-use attention_lab::settings::{Method, Settings};
+use attention_lab::settings::{InputKind, Method, Settings};
 use egui::accesskit::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
@@ -63,6 +63,23 @@ fn the_rules_of_a_code_can_be_taken() {
     assert_eq!(now, Some("hugging-face"));
     assert!(app.state().summary().contains("Rules of Hugging Face."), "{}", app.state().summary());
     screenshot(&mut app, "codes_wide_light");
+}
+
+/// The advice is one that can help: neither of these rules keeps queries to their bucket.
+#[test]
+fn why_nothing_moved_depends_on_the_rules() {
+    let mut settings =
+        Settings { d: 16, rounds: 1, chunk: Some(64), input: InputKind::Clusters, ..Settings::default() };
+    Preset::find("reformer-pytorch").expect("a preset").apply(&mut settings);
+    // Of two chunks each sees the other, since the first looks back to the last of the round before, here its own.
+    for (n, words) in [(64, "One chunk holds every token"), (128, "Here every query, which sees any bucket")] {
+        let mut app = open([1280.0, 1600.0], egui::Theme::Light, Settings { n, ..settings.clone() });
+        app.get_by_label("Who moved my chunk?").click();
+        settle(&mut app);
+        sees(&app, words);
+        assert!(app.query_all_by_label_contains("no pair of one bucket").next().is_none());
+        screenshot(&mut app, &format!("codes_nothing_moved_{n}"));
+    }
 }
 
 #[test]

@@ -119,6 +119,67 @@ fn a_fit_stops_goes_on_and_is_cleared_by_new_settings() {
     app.get_by_label("Fit");
 }
 
+fn says_not(app: &Harness<'_, App>, words: &str) {
+    assert!(app.query_all_by_label_contains(words).next().is_none(), "\"{words}\" is on the screen");
+}
+
+/// The first look had not come when they changed.
+#[test]
+fn new_settings_clear_what_has_only_begun() {
+    let mut app = open([1280.0, 2600.0], egui::Theme::Light, linformer(Projection::Mean));
+    app.get_by_label("Fit").click();
+    app.run_steps(2);
+    let settings = Settings { k: Some(16), ..app.state().settings().clone() };
+    app.state_mut().set(settings);
+    settle(&mut app);
+    app.get_by_label("Fit");
+    says_not(&app, "After ");
+    // A cancelled one leaves its sentence to the old settings alone.
+    app.get_by_label("Fit").click();
+    app.run_steps(2);
+    app.state_mut().obey(Command::Cancel);
+    app.run_steps(4);
+    sees(&app, "It was cancelled.");
+    app.get_by_label("Fit the map").click();
+    settle(&mut app);
+    says_not(&app, "It was cancelled.");
+    app.get_by_label("Fit");
+}
+
+#[test]
+fn an_error_below_the_axis_is_told_and_not_drawn() {
+    // With a window for every token the mean is the token itself.
+    let settings = Settings { n: 64, k: Some(64), input: InputKind::Clusters, ..linformer(Projection::Mean) };
+    for (size, theme, name) in
+        [([1280.0, 1900.0], egui::Theme::Dark, "wide"), ([390.0, 3400.0], egui::Theme::Light, "phone")]
+    {
+        let mut app = open(size, theme, settings.clone());
+        app.get_by_label("Measure").click();
+        settle(&mut app);
+        sees(&app, "Below 0.1 %, where the axis ends, and so not drawn: ");
+        sees(&app, "at k = 64, output ");
+        screenshot(&mut app, &format!("projection_{name}_below_axis"));
+    }
+}
+
+#[test]
+fn pictures_of_a_long_input_say_what_they_leave_out() {
+    let settings = Settings { n: 1100, d: 8, input: InputKind::Clusters, ..linformer(Projection::Gaussian) };
+    let mut app = open([1280.0, 1600.0], egui::Theme::Dark, settings);
+    sees(&app, "Sampled evenly: 32 of 32 rows, 512 of 1,100 columns.");
+    for (picture, name) in [("E, which projects the keys", "matrix"), ("P, exact", "map")] {
+        let end = app.get_by_role_and_label(Role::Image, picture).rect().right_bottom();
+        app.hover_at(end - egui::vec2(0.1, 0.1));
+        app.run_steps(30);
+        // The last row that is drawn, not that under the pointer: of P every third is.
+        sees(
+            &app,
+            if name == "map" { "row 1,098, sum of the 2 columns 1,098 to 1,099: " } else { "row 31, column 1,097: " },
+        );
+        screenshot(&mut app, &format!("projection_readout_{name}"));
+    }
+}
+
 /// Steps of the fit on the screen.
 fn steps(app: &Harness<'_, App>) -> u32 {
     let node = app.get_by_label_contains("After ").accesskit_node();

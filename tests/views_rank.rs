@@ -90,6 +90,8 @@ fn a_long_sequence_waits_until_it_is_asked_for() {
     sees(&app, "P is too large to be decomposed whole");
     screenshot(&mut app, "rank_wide_put_off");
     app.get_by_label("Compute").click();
+    app.run_steps(2);
+    sees(&app, "The leading singular values of P are being found from 8 products");
     settle(&mut app);
     sees(&app, "leading singular values of P, 1,100 × 1,100");
     sees(&app, "Halko, Martinsson and Tropp");

@@ -6,7 +6,7 @@ mod window;
 
 use attention_lab::app::App;
 use attention_lab::app::scene::{Command, View};
-use attention_lab::settings::Settings;
+use attention_lab::settings::{InputKind, Settings};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
 use window::{screenshot, sees, settle};
@@ -42,6 +42,26 @@ fn bounds_beside_measured_errors() {
     app.ctx.set_theme(egui::Theme::Light);
     settle(&mut app);
     screenshot(&mut app, "theory_bounds_phone_light");
+}
+
+/// A logarithm of 1 is 0: no bound, and none is drawn.
+#[test]
+fn a_bound_without_a_meaning_is_not_drawn() {
+    // How often each theorem is drawn in three charts; over n the sequence length of the screen is no matter.
+    for (n, d, said, drawn) in
+        [(128, 1, "At d = 1 theorem 2 says nothing", [3, 0]), (1, 16, "At n = 1 the theorems say nothing", [1, 1])]
+    {
+        let settings = Settings { n, d, chunk: Some(64), input: InputKind::Clusters, ..Settings::default() };
+        let mut app = open([1280.0, 1600.0], egui::Theme::Light, settings, View::Theory);
+        sees(&app, said);
+        let count = |name| app.query_all_by_label(name).count();
+        assert_eq!(["theorem 1", "theorem 2, constants taken as 1"].map(count), drawn);
+        if d == 1 {
+            // Tokens are 1 or -1, and neighbours alike: their mean is as good as they are.
+            sees(&app, "Below 0.001, where the axis ends, and so not drawn: Linformer, mean pooling at k = 64, ");
+        }
+        screenshot(&mut app, &format!("theory_n{n}_d{d}"));
+    }
 }
 
 #[test]

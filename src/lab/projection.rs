@@ -31,7 +31,7 @@ pub struct Matrix {
 
 impl Matrix {
     /// From entries `(i, j)`.
-    pub(super) async fn sampled(k: u32, n: u32, entry: impl Fn(u32, u32) -> f32) -> Self {
+    pub(crate) async fn sampled(k: u32, n: u32, entry: impl Fn(u32, u32) -> f32) -> Self {
         let [width, height] = [n.min(PIXELS[0]), k.min(PIXELS[1])];
         let at = |pixel: u32, all: u32, pixels: u32| (u64::from(pixel) * u64::from(all) / u64::from(pixels)) as u32;
         let mut values = vec![0.0; (width * height) as usize];

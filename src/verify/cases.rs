@@ -19,6 +19,8 @@ use serde_json::Value;
 
 /// Heads, and rounds, that a case may have: more than the settings offer.
 const MOST: u32 = 64;
+/// Width of a row that a case may have: twice what the settings offer.
+pub(super) const WIDEST: u32 = 256;
 
 /// Runs a case of a group that is built.
 ///
@@ -144,6 +146,14 @@ fn lsh_of(case: &Case, tensors: &Tensors, dims: &Dims, rounds: u32) -> Result<Ls
             Err(format!("flags.{name} is {value}; allowed is 0 to 8"))
         }
     };
+    let (chunks_before, chunks_after) = (neighbours("chunks_before")?, neighbours("chunks_after")?);
+    let pair_count = case.switch("pair_count_correction")?;
+    if pair_count && (chunks_before, chunks_after) != (1, 0) {
+        return Err(format!(
+            "flags.pair_count_correction with chunks_before {chunks_before} and chunks_after {chunks_after}: the format \
+             counts the own chunk and the one before, and this program all that are seen"
+        ));
+    }
     Ok(Lsh {
         rounds,
         factors,
@@ -151,10 +161,10 @@ fn lsh_of(case: &Case, tensors: &Tensors, dims: &Dims, rounds: u32) -> Result<Ls
         rotation_heads,
         semantics: Semantics {
             same_bucket: case.switch("within_bucket_only")?,
-            chunks_before: neighbours("chunks_before")?,
-            chunks_after: neighbours("chunks_after")?,
+            chunks_before,
+            chunks_after,
             wrap,
-            pair_count: case.switch("pair_count_correction")?,
+            pair_count,
             pair_count_eps: case.number("pair_count_eps")?.unwrap_or(0.0) as f32,
             ..semantics(case)?
         },
@@ -164,7 +174,7 @@ fn lsh_of(case: &Case, tensors: &Tensors, dims: &Dims, rounds: u32) -> Result<Ls
 
 async fn lsh_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
     let (n, heads) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, MOST)?);
-    let (d, d_v) = (case.param("d", 1, 128)?, case.param("d_v", 1, 128)?);
+    let (d, d_v) = (case.param("d", 1, WIDEST)?, case.param("d_v", 1, WIDEST)?);
     let rounds = case.param("rounds", 1, MOST)?;
     let dims = Dims { n_q: n, n_kv: n, heads, k_heads: heads, v_heads: heads, d, d_v };
     let lsh = lsh_of(case, tensors, &dims, rounds)?;
@@ -256,7 +266,7 @@ async fn exact(
 
 async fn full_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
     let (n, heads) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, MOST)?);
-    let (d, d_v) = (case.param("d", 1, 128)?, case.param("d_v", 1, 128)?);
+    let (d, d_v) = (case.param("d", 1, WIDEST)?, case.param("d_v", 1, WIDEST)?);
     let dims = Dims { n_q: n, n_kv: n, heads, k_heads: heads, v_heads: heads, d, d_v };
     let shared_qk = case.switch("shared_qk")?;
     let (q, k) = if shared_qk { ("qk", "qk") } else { ("q", "k") };
@@ -289,7 +299,7 @@ async fn full_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, S
 
 async fn linformer_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
     let (n_q, n_kv) = (case.param("n_q", 1, MAX_N)?, case.param("n_kv", 1, MAX_N)?);
-    let (heads, d, k) = (case.param("heads", 1, MOST)?, case.param("d", 1, 128)?, case.param("k", 1, MAX_N)?);
+    let (heads, d, k) = (case.param("heads", 1, MOST)?, case.param("d", 1, WIDEST)?, case.param("k", 1, MAX_N)?);
     let one_or_all = |name: &str| {
         let leading = tensors.leading(name)?;
         let allowed = leading == 1 || leading == heads;
@@ -347,7 +357,7 @@ async fn linformer_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Wor
 }
 
 async fn real_case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
-    let (n, heads, d) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, MOST)?, case.param("d", 1, 128)?);
+    let (n, heads, d) = (case.param("n", 1, MAX_N)?, case.param("heads", 1, MOST)?, case.param("d", 1, WIDEST)?);
     let shown: Vec<u32> = match case.params.get("spectrum_heads") {
         Some(Value::Array(list)) => list
             .iter()

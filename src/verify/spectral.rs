@@ -1,6 +1,6 @@
 //! Singular values of stored Q and K, by the same formation of P as on the screen.
 
-use super::cases::semantics;
+use super::cases::{WIDEST, semantics};
 use super::compare::Worst;
 use super::manifest::{Case, Tensors};
 use crate::gpu::Gpu;
@@ -16,7 +16,7 @@ const MAX_N: u32 = 4096;
 /// # Errors
 /// A sentence when the case does not make sense or the device fails.
 pub async fn case(gpu: &Gpu, case: &Case, tensors: &Tensors) -> Result<Worst, String> {
-    let (n, d) = (case.param("n", 1, MAX_N)?, case.param("d", 1, 128)?);
+    let (n, d) = (case.param("n", 1, MAX_N)?, case.param("d", 1, WIDEST)?);
     if !case.switch("row_softmax")? {
         return Err("flags.row_softmax must be true: P is a softmax over the keys of each query".to_owned());
     }

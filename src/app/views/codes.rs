@@ -9,14 +9,14 @@ mod separate_keys;
 use super::drawn::Drawn;
 use super::layout::column;
 use super::tokens::{Canvas, Tokens, Turn};
-use super::{caption, elsewhere, title};
+use super::{caption, elsewhere, section, title};
 use crate::app::controls::preset_words;
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::outcome::Outcome;
 use crate::presets::{PRESETS, Preset};
 use crate::settings::Method;
 use crate::text::Text;
-use egui::{CollapsingHeader, Grid, Label, RichText, ScrollArea, Ui};
+use egui::{Grid, Label, RichText, ScrollArea, Ui};
 use std::rc::Rc;
 
 /// Most height of an output.
@@ -61,7 +61,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
             column(ui, |ui| {
                 heading(ui, scene, preset, commands);
                 match known {
-                    Known::Soon => drop(ui.label(Text::CodesSoon.get())),
+                    Known::Soon => drop(ui.label(Text::AnswerSoon.get())),
                     Known::Failed(why) => drop(ui.label(RichText::new(why).color(ui.visuals().error_fg_color))),
                     Known::Ran(outcome) => output(ui, scene, (preset.title, outcome), side, &mut state.turn, commands),
                 }
@@ -82,12 +82,9 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     }
     caption(ui, Text::CodesCaption.get());
     ui.add_space(6.0);
-    let section = |ui: &mut Ui, name: Text, contents: &mut dyn FnMut(&mut Ui)| {
-        CollapsingHeader::new(RichText::new(name.get()).strong()).id_salt(name).show(ui, |ui| contents(ui));
-    };
-    section(ui, Text::LastToken, &mut |ui| last_token::show(ui, scene, &mut state.last_token, commands));
-    section(ui, Text::SeparateKeys, &mut |ui| separate_keys::show(ui, scene, commands));
-    section(ui, Text::ByRounds, &mut |ui| by_rounds::show(ui, scene, commands));
+    section(ui, Text::LastToken, |ui| last_token::show(ui, scene, &mut state.last_token, commands));
+    section(ui, Text::SeparateKeys, |ui| separate_keys::show(ui, scene, commands));
+    section(ui, Text::ByRounds, |ui| by_rounds::show(ui, scene, commands));
 }
 
 fn ask(scene: &Scene<'_>, preset: &'static Preset, commands: &mut Vec<Command>) -> Known {
@@ -131,14 +128,6 @@ fn output(
     let tokens = Tokens { name, face: drawn.face(), overlay: None, opacity: 1.0, max_height: HEIGHT };
     tokens.show(ui, scene, &mut side.canvas).tell(commands);
     *turn = side.canvas.turn;
-}
-
-/// Says that an answer is on its way, or why there is none.
-fn waiting(ui: &mut Ui, answer: Option<Answer>) {
-    match answer {
-        Some(Answer::Failed(why)) => ui.label(RichText::new(why).color(ui.visuals().error_fg_color)),
-        _ => ui.label(Text::CodesSoon.get()),
-    };
 }
 
 /// A table that is moved sideways where it is wider than the page.

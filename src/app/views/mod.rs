@@ -20,10 +20,10 @@ pub mod theory;
 pub mod ticks;
 pub mod tokens;
 
-use super::scene::{Command, Missing, Scene};
+use super::scene::{Answer, Command, Missing, Scene};
 use crate::settings::{Method, Settings};
 use crate::text::{Text, fill};
-use egui::{RichText, Ui};
+use egui::{CollapsingHeader, RichText, Ui};
 
 /// The name of a method on the screen.
 pub fn method_name(method: Method) -> &'static str {
@@ -43,6 +43,24 @@ pub fn title(ui: &mut Ui, text: Text) {
 pub fn caption(ui: &mut Ui, text: &str) {
     ui.add_space(2.0);
     ui.label(RichText::new(text).color(ui.visuals().weak_text_color()));
+}
+
+/// A part of a view that is folded until it is clicked.
+pub fn section(ui: &mut Ui, name: Text, contents: impl FnOnce(&mut Ui)) {
+    CollapsingHeader::new(RichText::new(name.get()).strong()).id_salt(name).show(ui, contents);
+}
+
+/// Says that an answer is on its way, or why there is none.
+pub fn waiting(ui: &mut Ui, answer: Option<Answer>) {
+    waiting_for(ui, answer, Text::AnswerSoon.get());
+}
+
+/// The same, with words of its own for an answer that is on its way.
+pub fn waiting_for(ui: &mut Ui, answer: Option<Answer>, soon: &str) {
+    match answer {
+        Some(Answer::Failed(why)) => ui.colored_label(ui.visuals().error_fg_color, why),
+        _ => ui.label(soon),
+    };
 }
 
 /// Says that another method is on the screen than the one that a view is about, with a button that shows it, and

@@ -8,7 +8,7 @@ mod picture;
 mod sharing;
 
 use super::layout::column;
-use super::{caption, elsewhere, missing, title};
+use super::{caption, elsewhere, missing, title, waiting};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::problem::Source;
 use crate::settings::{Method, Projection};
@@ -107,13 +107,5 @@ fn matrix(
             canvas.show(ui, &matrix, &grid, picture::Scale::of(grid.values, false), MATRIX_HEIGHT);
         }
         other => waiting(ui, other),
-    }
-}
-
-/// Says that an answer is on its way, or why there is none.
-fn waiting(ui: &mut Ui, answer: Option<Answer>) {
-    match answer {
-        Some(Answer::Failed(why)) => drop(ui.colored_label(ui.visuals().error_fg_color, why)),
-        _ => drop(ui.label(Text::ProjectionSoon.get())),
     }
 }

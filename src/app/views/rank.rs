@@ -10,11 +10,11 @@ mod trained;
 mod vectors;
 
 use super::layout::column;
-use super::{caption, format, title};
+use super::{caption, format, section, title, waiting_for};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::lab::rank::{EXACT_UP_TO, LowRank, PRODUCTS};
 use crate::text::{Text, fill};
-use egui::{CollapsingHeader, RichText, Ui};
+use egui::Ui;
 pub use figures::of_sum;
 use std::rc::Rc;
 
@@ -47,11 +47,8 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
     }
     caption(ui, Text::RankCaption.get());
     ui.add_space(6.0);
-    let section = |ui: &mut Ui, name: Text, contents: &mut dyn FnMut(&mut Ui)| {
-        CollapsingHeader::new(RichText::new(name.get()).strong()).id_salt(name).show(ui, |ui| contents(ui));
-    };
-    section(ui, Text::RankTrained, &mut |ui| trained::show(ui, scene, commands));
-    section(ui, Text::RankPlane, &mut |ui| plane::show(ui, &mut state.plane));
+    section(ui, Text::RankTrained, |ui| trained::show(ui, scene, commands));
+    section(ui, Text::RankPlane, |ui| plane::show(ui, &mut state.plane));
 }
 
 /// Whether the singular values of P are computed unasked at this length.
@@ -62,18 +59,21 @@ pub fn at_once(scene: &Scene<'_>) -> bool {
 /// What is known of P or of its baseline; says why not, or that it is on its way.
 fn known(ui: &mut Ui, scene: &Scene<'_>, question: Question, soon: &str) -> Option<Rc<LowRank>> {
     match (scene.answer)(question) {
-        Some(Answer::LowRank(low_rank)) => return Some(low_rank),
-        Some(Answer::Failed(why)) => ui.label(RichText::new(why).color(ui.visuals().error_fg_color)),
-        _ => ui.label(soon),
-    };
-    None
+        Some(Answer::LowRank(low_rank)) => Some(low_rank),
+        other => {
+            waiting_for(ui, other, soon);
+            None
+        }
+    }
 }
 
 fn spectrum(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Vec<Command>) {
     let question = |random| Question::LowRank { head: scene.head, random };
     // What was asked last is answered first.
     commands.extend([true, false].map(|random| Command::Ask(question(random))));
-    let soon = fill(Text::RankSoon, &[&format::count(scene.input.problem.dims.n_q.into())]);
+    let n = scene.input.problem.dims.n_q;
+    let soon = if n <= EXACT_UP_TO { Text::RankSoon } else { Text::RankSoonLeading };
+    let soon = fill(soon, &[&format::count(n.into()), &PRODUCTS.to_string()]);
     let Some(own) = known(ui, scene, question(false), &soon) else { return };
     let random = known(ui, scene, question(true), Text::RankBaselineSoon.get());
     let random = random.as_deref();

@@ -1,7 +1,7 @@
 //! Union or intersection of rounds: pairs and recall when a pair must be visible in some or in all.
 
-use super::super::{caption, format};
-use super::{waiting, wide};
+use super::super::{caption, format, waiting};
+use super::wide;
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::text::{Text, fill};
 use egui::{RichText, Ui};

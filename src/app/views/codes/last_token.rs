@@ -2,8 +2,8 @@
 
 use super::super::buckets::select_round;
 use super::super::tokens::{Canvas, Face, Tokens};
-use super::super::{caption, colour, format};
-use super::{waiting, wide};
+use super::super::{caption, colour, format, waiting};
+use super::wide;
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::lab::Moved;
 use crate::outcome::Lists;
@@ -68,8 +68,8 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, state: &mut State, commands: &mut Ve
         Some([before, after]) => why(ui, [before, after], (n, head, scene.round.min(before.rounds - 1))),
     }
     if painted.earlier.is_empty() {
-        if moved.lists.is_some() {
-            ui.label(Text::LastTokenNone.get());
+        if let Some([lists, _]) = &moved.lists {
+            ui.label(why_none(n <= lists.chunk_len, scene.settings.semantics.same_bucket).get());
         }
     } else {
         let tokens = Tokens {
@@ -95,6 +95,15 @@ fn why(ui: &mut Ui, [before, after]: [&Lists; 2], (n, head, round): (u32, u32, u
     let others = (0..n as usize - 1).filter(|at| chunks[0][*at] != chunks[1][*at]).count() as u64;
     let round = (round + 1).to_string();
     ui.label(fill(Text::LastTokenWhy, &[&round, &bucket(before), &bucket(after), &format::count(others)]));
+}
+
+/// Why no output moved, and what to try.
+fn why_none(one_chunk: bool, same_bucket: bool) -> Text {
+    match (one_chunk, same_bucket) {
+        (true, _) => Text::LastTokenOneChunk,
+        (false, true) => Text::LastTokenNone,
+        (false, false) => Text::LastTokenNoneAny,
+    }
 }
 
 /// The outputs that moved farthest: bucket and chunk in the first round in which the chunk changed.

@@ -2,8 +2,8 @@
 
 use super::super::buckets::select_round;
 use super::super::layout::legend;
-use super::super::{caption, format};
-use super::{waiting, wide};
+use super::super::{caption, format, waiting};
+use super::wide;
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::lab::SeparateKeys;
 use crate::text::{Text, fill};

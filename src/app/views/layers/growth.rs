@@ -8,7 +8,7 @@ use crate::app::views::layout::column;
 use crate::app::views::ticks::written;
 use crate::lab::stack::{Moment, Passage, Phase, Stacked, Way};
 use crate::settings::Settings;
-use crate::text::{Text, fill, sentence};
+use crate::text::{Text, fill};
 use crate::units::bytes_in_words;
 use egui::{Color32, RichText, Ui};
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, swept: &mut Option<Settings>, comman
     let reversible = series(&DEPTHS, |layers| known(Stacked { layers, ..own }), Passage::activation_bytes);
     // One sentence for all that failed alike.
     for why in &failures {
-        ui.label(RichText::new(sentence(why)).color(ui.visuals().error_fg_color));
+        ui.label(RichText::new(why).color(ui.visuals().error_fg_color));
     }
     let depth = [trace(Text::LayersReversible, REVERSIBLE, reversible), trace(Text::LayersStored, STORED, stored)];
     let [chunks, sections] = [chunks, sections].map(|dots| [trace(Text::LayersReversible, REVERSIBLE, dots)]);

@@ -1,10 +1,10 @@
 //! The error over k: untrained projections, and fitted ones where that was asked for.
 
 use super::fit::too_large;
-use super::{pair, waiting};
+use super::pair;
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::app::views::chart::{Axis, COLOURS, Chart, Dot, Trace};
-use crate::app::views::{caption, format, rank};
+use crate::app::views::{caption, format, rank, waiting};
 use crate::lab::{Errors, Start, Untrained};
 use crate::methods::fit::Loss;
 use crate::settings::Projection;
@@ -18,7 +18,7 @@ const LENGTHS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 /// Steps of each fit, and its learning rate in units of 0.0001.
 const STEPS: u32 = 200;
 const RATE: u32 = 100;
-/// Height of a chart, and the least error that it tells from 0.
+/// Height of a chart, and the least error on its logarithmic axis, which has no place for 0.
 const HEIGHT: f32 = 230.0;
 const LEAST: f64 = 1e-3;
 const NAMES: [(Projection, Text); 4] = [
@@ -126,6 +126,9 @@ impl State {
         if waits_in_rank {
             ui.label(fill(Text::CurveBoundWaits, &[&format::count(scene.settings.n.into())]));
         }
+        if let Some(words) = left_out(&all) {
+            ui.label(words);
+        }
         if let Some(words) = honest(&all) {
             ui.label(words);
         }
@@ -174,8 +177,7 @@ fn charts(ui: &mut Ui, lengths: &[u32], all: &[Series], bound: Option<&Bound>) {
         let value = |errors: &Errors| if output { Some(errors.output) } else { errors.map };
         let dots = |one: &Series| -> Vec<Dot> {
             let dot = |(k, errors): &(u32, Errors)| {
-                // A logarithmic axis has no place for 0.
-                let error = value(errors)?.max(LEAST);
+                let error = value(errors).filter(|error| *error >= LEAST)?;
                 Some(Dot { at: [f64::from(*k), error * 100.0], error: 0.0 })
             };
             one.errors.iter().filter_map(dot).collect()
@@ -221,6 +223,21 @@ fn marks(low: f64, high: f64) -> Vec<f64> {
     let apart = if factors.len() == 1 { 10.0 } else { 2.5 };
     let marks: Vec<f64> = all.filter(|mark| *mark > low / apart && *mark < high * apart).collect();
     if marks.len() > 1 { marks } else { vec![1.0, 100.0] }
+}
+
+/// The errors that are too small for the axis.
+fn left_out(all: &[Series]) -> Option<String> {
+    let below = all.iter().flat_map(|one| {
+        one.errors.iter().flat_map(move |(k, errors)| {
+            let map = errors.map.map(|error| (Text::CurveLeftOutMap, error));
+            let of_each = [map, Some((Text::CurveLeftOutOutput, errors.output))].into_iter().flatten();
+            of_each.filter(|(_, error)| *error < LEAST).map(move |(words, error)| {
+                fill(words, &[one.name.get(), &format::count((*k).into()), &format::percent(error)])
+            })
+        })
+    });
+    let below: Vec<String> = below.collect();
+    (!below.is_empty()).then(|| fill(Text::BelowAxis, &[&format::percent(LEAST), &below.join("; ")]))
 }
 
 /// In numbers, how far an untrained random E is from good.

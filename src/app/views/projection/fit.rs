@@ -27,10 +27,12 @@ const RATES: [u32; 5] = [3, 10, 30, 100, 300];
 pub struct State {
     loss: Loss,
     rate: u32,
+    /// What the rest is about: another outcome or start clears it.
+    about: Option<(Rc<Outcome>, Start)>,
     going: bool,
     /// Steps that were asked for and have not come.
     asked: Option<u32>,
-    shown: Option<(Rc<Outcome>, Rc<Fitted>)>,
+    shown: Option<Rc<Fitted>>,
     failed: Option<String>,
     canvases: [Canvas; 3],
 }
@@ -40,6 +42,7 @@ impl Default for State {
         Self {
             loss: Loss::Output,
             rate: 30,
+            about: None,
             going: false,
             asked: None,
             shown: None,
@@ -64,15 +67,12 @@ impl State {
     pub fn show(&mut self, ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
         ui.strong(Text::FitTitle.get());
         let Ok(outcome) = scene.linformer else { return };
-        // New settings clear the fit.
-        let is_of = |shown: &(Rc<Outcome>, Rc<Fitted>)| Rc::ptr_eq(&shown.0, outcome);
-        if self.shown.as_ref().is_some_and(|shown| !is_of(shown)) {
-            self.clear();
-        }
         self.choices(ui);
         let start = Start { head: scene.head, k: scene.settings.projected_len(), loss: self.loss, rate: self.rate };
-        if self.shown.as_ref().is_some_and(|(_, fitted)| fitted.start != start) {
+        // New settings clear the fit.
+        if self.about.as_ref().is_none_or(|(of, from)| !Rc::ptr_eq(of, outcome) || *from != start) {
             self.clear();
+            self.about = Some((outcome.clone(), start));
         }
         if let Some(why) = too_large(scene, self.loss, start.k) {
             self.clear();
@@ -80,7 +80,7 @@ impl State {
             return;
         }
         self.buttons(ui, commands);
-        self.follow(scene, outcome, start, commands);
+        self.follow(scene, start, commands);
         if let Some(why) = &self.failed {
             ui.colored_label(ui.visuals().error_fg_color, why);
         }
@@ -88,7 +88,7 @@ impl State {
             ui.label(RichText::new(Text::FitFromMean.get()).small().weak());
         }
         match &self.shown {
-            Some((_, fitted)) => {
+            Some(fitted) => {
                 ui.label(words(fitted));
                 curve(ui, fitted);
                 pictures(ui, fitted, &mut self.canvases);
@@ -124,14 +124,25 @@ impl State {
         });
     }
 
+    /// Steps that were made.
+    fn done(&self) -> u32 {
+        self.shown.as_ref().map_or(0, |fitted| fitted.losses.len() as u32)
+    }
+
+    fn is_over(&self) -> bool {
+        self.done() >= LAST
+    }
+
     fn buttons(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
+        let last = format::count(LAST.into());
         ui.horizontal_wrapped(|ui| {
             let (name, help) = match (self.going, &self.shown) {
-                (true, _) => (Text::FitStop, Text::FitStopHelp),
-                (false, Some(_)) => (Text::FitGoOn, Text::FitGoOnHelp),
-                (false, None) => (Text::FitStart, Text::FitStartHelp),
+                (true, _) => (Text::FitStop, Text::FitStopHelp.get().to_owned()),
+                (false, Some(_)) => (Text::FitGoOn, Text::FitGoOnHelp.get().to_owned()),
+                (false, None) => (Text::FitStart, fill(Text::FitStartHelp, &[&last])),
             };
-            if ui.button(name.get()).on_hover_text(help.get()).clicked() {
+            let button = ui.add_enabled(!self.is_over(), egui::Button::new(name.get()));
+            if button.on_hover_text(help).clicked() {
                 self.going = !self.going;
                 if self.failed.take().is_some() {
                     commands.push(Command::Resume);
@@ -142,16 +153,19 @@ impl State {
                 self.clear();
             }
         });
+        if self.is_over() {
+            ui.label(fill(Text::FitEnd, &[&last]));
+        }
     }
 
     /// Takes what has come, and asks for more while the fit goes on. What was asked for is waited for
     /// even after a stop, since a fit that is dropped half-way begins anew.
-    fn follow(&mut self, scene: &Scene<'_>, outcome: &Rc<Outcome>, start: Start, commands: &mut Vec<Command>) {
+    fn follow(&mut self, scene: &Scene<'_>, start: Start, commands: &mut Vec<Command>) {
         if let Some(until) = self.asked {
             match (scene.answer)(Question::Fit { start, until }) {
                 Some(Answer::Fit(fitted)) => {
                     self.asked = None;
-                    self.shown = Some((outcome.clone(), fitted));
+                    self.shown = Some(fitted);
                 }
                 Some(Answer::Failed(why)) => {
                     (self.going, self.asked) = (false, None);
@@ -160,14 +174,13 @@ impl State {
                 _ => {}
             }
         }
-        let done = self.shown.as_ref().map_or(0, |(_, fitted)| fitted.losses.len() as u32);
-        self.going &= done < LAST;
+        self.going &= !self.is_over();
         if self.going && self.asked.is_none() {
             let more = self
                 .shown
                 .as_ref()
-                .map_or(FIRST, |(_, fitted)| ((LOOK_MS / fitted.step_ms.max(0.01)) as u32).clamp(1, MOST));
-            self.asked = Some((done + more).min(LAST));
+                .map_or(FIRST, |fitted| ((LOOK_MS / fitted.step_ms.max(0.01)) as u32).clamp(1, MOST));
+            self.asked = Some((self.done() + more).min(LAST));
         }
         commands.extend(self.asked.map(|until| Command::Ask(Question::Fit { start, until })));
     }
@@ -235,4 +248,53 @@ fn pictures(ui: &mut Ui, fitted: &Rc<Fitted>, canvases: &mut [Canvas; 3]) {
     }
     let grid = Grid::of_map(&fitted.map, Text::FitMapPicture.get());
     map.show(ui, fitted, &grid, Scale::of(grid.values, true), HEIGHT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::{Errors, Matrix};
+    use crate::outcome::MapImage;
+    use egui_kittest::Harness;
+    use egui_kittest::kittest::{NodeT, Queryable};
+
+    fn fitted(steps: u32) -> Rc<Fitted> {
+        let errors = Errors { output: 0.5, map: Some(0.5) };
+        let matrix = Matrix { k: 1, n: 1, width: 1, height: 1, values: vec![1.0] };
+        let map = MapImage {
+            values: vec![1.0],
+            width: 1,
+            height: 1,
+            row_start: 0,
+            row_count: 1,
+            col_start: 0,
+            col_count: 1,
+            sampled: None,
+        };
+        Rc::new(Fitted {
+            start: Start { head: 0, k: 1, loss: Loss::Output, rate: 30 },
+            losses: vec![0.25; steps as usize],
+            untrained: errors,
+            errors,
+            sampled: None,
+            e: matrix,
+            f: None,
+            map,
+            step_ms: 1.0,
+            bytes: 1,
+        })
+    }
+
+    #[test]
+    fn the_last_step_is_the_end_and_is_said_to_be() {
+        for (steps, goes_on) in [(LAST - 1, true), (LAST, false)] {
+            let mut state = State { shown: Some(fitted(steps)), ..State::default() };
+            let mut harness = Harness::new_ui(|ui| state.buttons(ui, &mut Vec::new()));
+            harness.run();
+            let button = harness.get_by_label(Text::FitGoOn.get());
+            assert_eq!(!button.accesskit_node().is_disabled(), goes_on, "after {steps} steps");
+            let end = harness.query_by_label_contains("5,000 steps are made, and the fit ends there").is_some();
+            assert_eq!(end, !goes_on, "after {steps} steps");
+        }
+    }
 }

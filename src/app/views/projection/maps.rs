@@ -1,9 +1,9 @@
 //! The n x n map that Linformer multiplies the values with, beside the exact one.
 
+use super::pair;
 use super::picture::{Canvas, Grid, Scale};
-use super::{pair, waiting};
 use crate::app::scene::{Answer, Command, Question, Scene};
-use crate::app::views::caption;
+use crate::app::views::{caption, waiting};
 use crate::methods::measure::{Weights, Window};
 use crate::settings::Projection;
 use crate::text::Text;
@@ -50,7 +50,7 @@ impl State {
                     }
                 }
             }
-            ui.checkbox(&mut self.log, Text::AttentionLog.get()).on_hover_text(Text::AttentionLogHelp.get());
+            ui.checkbox(&mut self.log, Text::AttentionLog.get()).on_hover_text(Text::MapLogHelp.get());
         });
         let keys = self.keys && !shared;
         let which = if keys { Weights::SignedE } else { Weights::SignedF };

@@ -2,6 +2,7 @@
 
 use crate::app::views::{format, ticks};
 use crate::lab::Matrix;
+use crate::methods::measure::Sample;
 use crate::outcome::MapImage;
 use crate::text::{Text, fill};
 use egui::{
@@ -9,6 +10,7 @@ use egui::{
     Ui, WidgetInfo, pos2, vec2,
 };
 use std::any::Any;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Room for the ticks of the axes, left and above.
@@ -27,17 +29,19 @@ pub struct Grid<'a> {
     /// Names of the axes, across and down.
     pub axes: [Text; 2],
     pub unit: Text,
+    /// Rows that are drawn where pixels are sums over their columns; without it a pixel is one entry of many.
+    sums: Option<Sample>,
     /// In words, what was left out.
-    pub sampled: Option<String>,
+    sampled: Option<String>,
 }
 
 impl<'a> Grid<'a> {
     pub fn of_matrix(matrix: &'a Matrix, name: &'a str) -> Self {
         let (size, total) = ([matrix.width, matrix.height], [matrix.n, matrix.k]);
-        let every = |axis: usize| format::number(f64::from(total[axis]) / f64::from(size[axis]));
-        let sampled = (size != total).then(|| fill(Text::MatrixSampled, &[&every(1), &every(0)]));
+        let words = [size[1], total[1], size[0], total[0]].map(|count| format::count(count.into()));
+        let sampled = (size != total).then(|| fill(Text::MatrixSampled, &words.each_ref().map(String::as_str)));
         let axes = [Text::MatrixAxisColumns, Text::MatrixAxisRows];
-        Self { name, values: &matrix.values, size, total, axes, unit: Text::MatrixUnit, sampled }
+        Self { name, values: &matrix.values, size, total, axes, unit: Text::MatrixUnit, sums: None, sampled }
     }
 
     pub fn of_map(map: &'a MapImage, name: &'a str) -> Self {
@@ -46,7 +50,35 @@ impl<'a> Grid<'a> {
         let rows = format::count(u64::from(map.sampled.unwrap_or(map.row_count)));
         let sampled = (size != total).then(|| fill(Text::MapSampled, &[&rows, &keys]));
         let axes = [Text::AttentionAxisKey, Text::AttentionAxisQuery];
-        Self { name, values: &map.values, size, total, axes, unit: Text::MapUnit, sampled }
+        let sums = Some(Sample::even(map.row_start, map.row_count));
+        Self { name, values: &map.values, size, total, axes, unit: Text::MapUnit, sums, sampled }
+    }
+
+    /// The row of a pixel, and its columns.
+    fn covered(&self, [x, y]: [u32; 2]) -> (u32, Range<u32>) {
+        let whole = |pixel: u32, axis: usize| u64::from(pixel) * u64::from(self.total[axis]);
+        match self.sums {
+            Some(rows) => {
+                let edge = |pixel: u32| whole(pixel, 0).div_ceil(self.size[0].into()) as u32;
+                (rows.query(y), edge(x)..edge(x + 1))
+            }
+            None => {
+                let [column, row] =
+                    [(x, 0), (y, 1)].map(|(pixel, axis)| (whole(pixel, axis) / u64::from(self.size[axis])) as u32);
+                (row, column..column + 1)
+            }
+        }
+    }
+
+    /// In words, what a pixel holds.
+    fn readout(&self, [x, y]: [u32; 2]) -> String {
+        let value = ticks::written(f64::from(self.values[(y * self.size[0] + x) as usize]));
+        let (row, columns) = self.covered([x, y]);
+        let [row, first, last] = [row, columns.start, columns.end - 1].map(|at| format::count(at.into()));
+        match columns.len() {
+            1 => fill(Text::PictureReadout, &[&row, &first, &value]),
+            count => fill(Text::PictureReadoutSum, &[&row, &count.to_string(), &first, &last, &value]),
+        }
     }
 }
 
@@ -129,11 +161,7 @@ impl Canvas {
         if let Some(pointer) = response.hover_pos() {
             let part = (pointer - area.min) / area.size();
             let at = |part: f32, count: u32| ((part * count as f32) as u32).min(count - 1);
-            let (x, y) = (at(part.x, grid.size[0]), at(part.y, grid.size[1]));
-            let value = grid.values[(y * grid.size[0] + x) as usize];
-            let (column, row) = (at(part.x, grid.total[0]), at(part.y, grid.total[1]));
-            let words = [row.to_string(), column.to_string(), ticks::written(f64::from(value))];
-            response.on_hover_text_at_pointer(fill(Text::PictureReadout, &[&words[0], &words[1], &words[2]]));
+            response.on_hover_text_at_pointer(grid.readout([at(part.x, grid.size[0]), at(part.y, grid.size[1])]));
         }
         bar(ui, scale, grid.unit.get());
         if let Some(words) = &grid.sampled {
@@ -198,6 +226,51 @@ fn bar(ui: &mut Ui, scale: Scale, label: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::methods::measure::Window;
+
+    /// Every value is found again where the words say that it stands.
+    #[test]
+    fn a_pixel_is_read_as_what_it_was_made_of() {
+        for (rows, n) in [(64, 300), (300, 700), (1024, 4096)] {
+            let sampled = Matrix::sampled(rows, n, |row, column| (row * n + column) as f32);
+            let matrix = pollster::block_on(sampled);
+            let grid = Grid::of_matrix(&matrix, "E");
+            for pixel in [[0, 0], [5, 3], [matrix.width - 1, matrix.height - 1]] {
+                let (row, columns) = grid.covered(pixel);
+                let value = matrix.values[(pixel[1] * matrix.width + pixel[0]) as usize];
+                assert_eq!((value, columns.len()), ((row * n + columns.start) as f32, 1), "{pixel:?} of {rows} x {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pixel_of_a_map_says_which_keys_it_sums() {
+        let map = |n: u32| {
+            let window = Window::whole(n, n);
+            let (width, height) = (window.pixels().0, Sample::even(0, n).count);
+            MapImage {
+                values: vec![0.25; (width * height) as usize],
+                width,
+                height,
+                row_start: 0,
+                row_count: n,
+                col_start: 0,
+                col_count: n,
+                sampled: (height < n).then_some(height),
+            }
+        };
+        let whole = map(100);
+        assert_eq!(Grid::of_map(&whole, "P").readout([5, 7]), "row 7, column 5: 0.25");
+        let eighths = map(4096);
+        let words = Grid::of_map(&eighths, "P").readout([0, 511]);
+        assert_eq!(words, "row 4,088, sum of the 8 columns 0 to 7: 0.25");
+        // Not a multiple of the pixels: every third row, and two or three keys a pixel, none of them twice.
+        let uneven = map(1100);
+        let grid = Grid::of_map(&uneven, "P");
+        assert_eq!(grid.covered([0, 366]).0, 1098);
+        let keys: Vec<u32> = (0..512).flat_map(|x| grid.covered([x, 0]).1).collect();
+        assert_eq!(keys, (0..1100).collect::<Vec<u32>>());
+    }
 
     #[test]
     fn signs_and_sizes_are_told_apart() {

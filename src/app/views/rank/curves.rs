@@ -11,8 +11,8 @@ use egui_plot::{AxisHints, FilledArea, GridMark, HoverPosition, Line, LineStyle,
 pub const OWN: Color32 = Color32::from_rgb(64, 120, 220);
 const RANDOM: Color32 = Color32::from_rgb(222, 110, 30);
 const HEIGHT: f32 = 210.0;
-/// Values below this share of the largest are rounding, and not drawn.
-const FLOOR: f64 = 1e-8;
+/// Values below this share of the largest are rounding, since P is float32, and not drawn.
+pub const FLOOR: f64 = 1e-7;
 /// Marks of the cumulative sum, those that ranks are told for among them.
 const SHARES: [f64; 6] = [0.0, 25.0, 50.0, 75.0, 90.0, 100.0];
 
@@ -86,15 +86,19 @@ impl State {
             .show(ui, |plot| {
                 quarter(plot, own);
                 for (low_rank, name, colour, style) in traces(own, random) {
-                    let values = &low_rank.spectrum.svd.values;
-                    let floor = f64::from(values.first().copied().unwrap_or_default()) * FLOOR;
-                    let drawn = values.iter().map(|value| f64::from(*value)).take_while(|value| *value > floor);
+                    let drawn = drawn(&low_rank.spectrum.svd.values);
                     let points: Vec<[f64; 2]> =
                         drawn.enumerate().map(|(at, value)| [at as f64 + 1.0, value.log10()]).collect();
                     plot.line(Line::new(name, points).color(colour).width(2.0).style(style));
                 }
             });
     }
+}
+
+/// The values that are no rounding.
+fn drawn(values: &[f32]) -> impl Iterator<Item = f64> {
+    let floor = f64::from(values.first().copied().unwrap_or_default()) * FLOOR;
+    values.iter().map(|value| f64::from(*value)).take_while(move |value| *value > floor)
 }
 
 fn traces<'a>(
@@ -149,5 +153,17 @@ fn quarter(plot: &mut PlotUi<'_>, own: &LowRank) {
         let at = f64::from(own.spectrum.n / 4);
         let line = VLine::new(Text::RankQuarterLine.get(), at).style(LineStyle::dashed_loose());
         plot.vline(line.color(Color32::GRAY).width(1.0).allow_hover(false));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_to_be_rounding_is_not_drawn() {
+        let values = [2.0, 0.5, 3e-7, 1e-7, 0.0];
+        assert_eq!(drawn(&values).count(), 3);
+        assert_eq!(drawn(&[]).count(), 0);
     }
 }

@@ -1,5 +1,6 @@
 //! How low the rank is, in figures.
 
+use super::curves::FLOOR;
 use crate::app::views::format;
 use crate::lab::rank::LowRank;
 use crate::spectrum::{Between, Spectrum, Way, rank_of};
@@ -11,7 +12,7 @@ pub fn say(ui: &mut Ui, own: &LowRank) {
     let spectrum = &own.spectrum;
     let n = format::count(spectrum.n.into());
     ui.label(match spectrum.way {
-        Way::Exact => fill(Text::RankExact, &[&n, &n]),
+        Way::Exact => fill(Text::RankExact, &[&n, &n, &format::number(FLOOR)]),
         Way::Randomised { left_out } => {
             let rest = spectrum.error(spectrum.known());
             let known = spectrum.known().to_string();

@@ -8,8 +8,10 @@ use egui::{Align2, Color32, DragValue, FontId, Pos2, Rect, Role, Sense, Shape, S
 const SIDE: f32 = 280.0;
 /// Half of its extent in units of the plane.
 const REACH: f64 = 2.6;
-/// Entries are multiples of this, so that special matrices can be met.
+/// A drag moves an entry by multiples of this, so that special matrices can be met.
 const STEP: f64 = 0.05;
+/// Entries are hundredths: what differs by less differs by rounding.
+const SAME: f64 = 1e-9;
 const FIRST: Color32 = Color32::from_rgb(222, 110, 30);
 const SECOND: Color32 = Color32::from_rgb(20, 160, 110);
 const EIGEN: Color32 = Color32::from_rgb(190, 100, 170);
@@ -52,14 +54,13 @@ impl State {
     }
 
     fn is_symmetric(self) -> bool {
-        (self.b - self.c).abs() < STEP / 2.0
+        (self.b - self.c).abs() < SAME
     }
 
     fn eigen(self) -> Eigen {
         let (half, det) = ((self.a + self.d) / 2.0, self.a * self.d - self.b * self.c);
         let square = half * half - det;
-        // Entries are rounded to whole steps, so what is a double eigenvalue is one up to rounding.
-        if square < -1e-9 {
+        if square < -SAME {
             return Eigen::Complex(half, (-square).sqrt());
         }
         let root = square.max(0.0).sqrt();
@@ -70,10 +71,10 @@ impl State {
             let row = if length(rows[0]) >= length(rows[1]) { rows[0] } else { rows[1] };
             [-row[1] / length(row), row[0] / length(row)]
         };
-        if square > 1e-9 {
+        if square > SAME {
             return Eigen::Real([half + root, half - root].map(|lambda| (lambda, vector(lambda))));
         }
-        if self.b.abs() < 1e-9 && self.c.abs() < 1e-9 {
+        if self.b.abs() < SAME && self.c.abs() < SAME {
             Eigen::Every(half)
         } else {
             Eigen::Defective(half, vector(half))
@@ -181,14 +182,19 @@ fn explain(ui: &mut Ui, state: &mut State) {
     egui::Grid::new("matrix of the plane").show(ui, |ui| {
         for row in [[("a", &mut state.a), ("b", &mut state.b)], [("c", &mut state.c), ("d", &mut state.d)]] {
             for (name, entry) in row {
-                let value =
-                    DragValue::new(entry).speed(STEP).range(-2.5..=2.5).fixed_decimals(2).prefix(format!("{name} = "));
-                ui.add(value).on_hover_text(Text::PlaneEntryHelp.get());
+                let value = DragValue::new(&mut *entry)
+                    .speed(STEP)
+                    .range(-2.5..=2.5)
+                    .fixed_decimals(2)
+                    .prefix(format!("{name} = "));
+                if ui.add(value).on_hover_text(Text::PlaneEntryHelp.get()).changed() {
+                    *entry = (*entry * 100.0).round() / 100.0;
+                }
             }
             ui.end_row();
         }
     });
-    let number = |value: f64| format::number(if value.abs() < 1e-9 { 0.0 } else { value });
+    let number = |value: f64| format::number(if value.abs() < SAME { 0.0 } else { value });
     ui.label(match state.eigen() {
         Eigen::Real([(first, _), (second, _)]) => {
             let text = if state.is_symmetric() { Text::PlaneSpectral } else { Text::PlaneReal };
@@ -214,6 +220,16 @@ mod tests {
         assert_eq!(State::TURN.eigen(), Eigen::Complex(0.8, 0.9));
         assert!(matches!(State::SHEAR.eigen(), Eigen::Defective(value, _) if value == 1.0));
         assert_eq!(State { a: -0.5, b: 0.0, c: 0.0, d: -0.5 }.eigen(), Eigen::Every(-0.5));
+    }
+
+    #[test]
+    fn a_hundredth_apart_is_not_symmetric() {
+        assert!(State::SYMMETRIC.is_symmetric());
+        for c in [0.49, 0.51, 0.52] {
+            assert!(!State { c, ..State::SYMMETRIC }.is_symmetric(), "b = 0.5, c = {c}");
+        }
+        // As far as rounding goes: 0.1 + 0.2 is not 0.3.
+        assert!(State { b: 0.1 + 0.2, c: 0.3, ..State::SYMMETRIC }.is_symmetric());
     }
 
     #[test]

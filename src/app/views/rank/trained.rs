@@ -1,6 +1,6 @@
 //! Layer by head: how low the rank of a trained model's attention is, above that of random Q and K.
 
-use super::super::{caption, colour, format};
+use super::super::{caption, colour, format, waiting_for};
 use crate::app::scene::{Answer, Command, Question, Scene};
 use crate::lab::rank::trained::{HEADS, Layer, N};
 use crate::text::{Text, fill};
@@ -16,8 +16,7 @@ pub fn show(ui: &mut Ui, scene: &Scene<'_>, commands: &mut Vec<Command>) {
     commands.push(Command::Ask(Question::Trained));
     match (scene.answer)(Question::Trained) {
         Some(Answer::Trained(layers)) => map(ui, &layers),
-        Some(Answer::Failed(why)) => drop(ui.colored_label(ui.visuals().error_fg_color, why)),
-        _ => drop(ui.label(Text::TrainedSoon.get())),
+        other => waiting_for(ui, other, Text::TrainedSoon.get()),
     }
     caption(ui, Text::TrainedCaption.get());
     ui.small(Text::TrainedSource.get());
