@@ -20,6 +20,7 @@ use egui::Pos2;
 use egui::accesskit::Role;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
+use std::path::Path;
 use std::sync::Arc;
 
 const WIDE: (u32, u32) = (1280, 800);
@@ -265,6 +266,37 @@ fn singular_values_come_from_a_worker_of_the_same_origin() {
     assert!(requests.contains(&format!("{address}worker.js")), "{requests:?}");
     assert!(requests.iter().all(|request| request.starts_with(&address)), "{requests:?}");
     assert_eq!(browser.console_errors(), Vec::<String>::new());
+}
+
+/// What the algebra says is the answer of the worker, as it is; a worker that breaks off has no words but an error's.
+#[test]
+fn a_sentence_of_the_worker_is_its_answer_and_a_breakdown_its_error() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("worker");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::copy(browser::repository().join("web/worker.js"), folder.join("worker.js")).expect("the worker");
+    let program = r#"
+        export default async function() {}
+        export function svd_of() { throw "no singular values"; }
+        export function orthonormal_of() { throw new WebAssembly.RuntimeError("unreachable"); }
+    "#;
+    for (name, text) in [("attention_lab.js", program), ("index.html", "<title>worker</title>")] {
+        std::fs::write(folder.join(name), text).expect(name);
+    }
+    let site = Site::serve(folder);
+    let browser = Browser::open(&site.address(), WIDE.0, WIDE.1);
+    let asked = |call: &str| {
+        let script = r#"return new Promise(told => {
+            const worker = new Worker("worker.js", { type: "module" });
+            worker.onmessage = ({ data }) => told(`message: ${data}`);
+            worker.onerror = ({ message }) => told(`error: ${message}`);
+            worker.postMessage({ call: CALL, matrix: new ArrayBuffer(4), rows: 1, cols: 1 });
+        })"#;
+        let told = browser.eval(&script.replace("CALL", &format!("{call:?}")));
+        told.as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(asked("svd_of"), "message: no singular values");
+    let broken = asked("orthonormal_of");
+    assert!(broken.starts_with("error: ") && broken.ends_with("unreachable"), "{broken}");
 }
 
 #[test]
