@@ -1,9 +1,12 @@
 //! What a run gave: immutable, shared by all views, the command line and the files it writes.
 
 use crate::gpu::run::Clock;
+use crate::methods::measure::Sample;
 use crate::plan::{Role, Step};
 use crate::problem::Dims;
 use crate::settings::{Method, Settings};
+use crate::steps::attention_map;
+use std::ops::Range;
 
 /// One method on one input.
 #[derive(Clone, Debug)]
@@ -187,6 +190,38 @@ pub struct MapImage {
     pub sampled: Option<u32>,
 }
 
+impl MapImage {
+    /// The pixel that holds a pair, across and down: where rows are sampled, that of the sampled row above. `None`
+    /// outside the window.
+    pub fn pixel(&self, query: u32, key: u32) -> Option<[u32; 2]> {
+        let (row, column) = (query.checked_sub(self.row_start)?, key.checked_sub(self.col_start)?);
+        let y = match self.sampled {
+            Some(_) => row / self.rows().stride,
+            None => attention_map::pixel(row, self.row_count, self.height),
+        };
+        let x = attention_map::pixel(column, self.col_count, self.width);
+        (row < self.row_count && column < self.col_count).then_some([x, y])
+    }
+
+    /// The queries and the keys whose pairs a pixel adds up.
+    pub fn covered(&self, [x, y]: [u32; 2]) -> [Range<u32>; 2] {
+        let span = |pixel: u32, start: u32, count: u32, pixels: u32| {
+            let edge = |pixel: u32| start + (u64::from(pixel) * u64::from(count)).div_ceil(pixels.into()) as u32;
+            edge(pixel)..edge(pixel + 1)
+        };
+        let queries = match self.sampled {
+            Some(_) => self.rows().query(y)..self.rows().query(y) + 1,
+            None => span(y, self.row_start, self.row_count, self.height),
+        };
+        [queries, span(x, self.col_start, self.col_count, self.width)]
+    }
+
+    /// The rows that are drawn where they are sampled.
+    fn rows(&self) -> Sample {
+        Sample::even(self.row_start, self.row_count)
+    }
+}
+
 /// One query's weights on every key, `[n]`: exact, and what the method used; the latter is empty for max
 /// pooling, which gives no key a weight.
 #[derive(Clone, Debug, PartialEq)]
@@ -258,5 +293,36 @@ mod tests {
         let mut rows = Distance::between(&[3.0], &[0.0]);
         rows.add(&[0.0], &[4.0]);
         assert!((rows.relative() - 1.25).abs() < 1e-9);
+    }
+
+    /// Every pair lies in what its pixel covers, or below the sampled row of it.
+    #[test]
+    fn a_pixel_covers_the_pairs_that_lead_to_it() {
+        let image = |rows: (u32, u32), columns: (u32, u32), height: u32, sampled: Option<u32>| MapImage {
+            values: Vec::new(),
+            width: columns.1.min(512),
+            height,
+            row_start: rows.0,
+            row_count: rows.1,
+            col_start: columns.0,
+            col_count: columns.1,
+            sampled,
+        };
+        for (image, apart) in [
+            (image((0, 100), (0, 100), 100, None), 1),
+            (image((7, 1000), (3, 777), 512, None), 1),
+            (image((5, 1100), (9, 1300), 367, Some(367)), 3),
+        ] {
+            let ends = |start: u32, count: u32| [start, start + 1, start + count / 2, start + count - 1];
+            for query in ends(image.row_start, image.row_count) {
+                for key in ends(image.col_start, image.col_count) {
+                    let [queries, keys] = image.covered(image.pixel(query, key).expect("inside"));
+                    assert!(keys.contains(&key), "{key} in {keys:?}");
+                    assert!((queries.start..queries.end + apart - 1).contains(&query), "{query} in {queries:?}");
+                    assert!(apart == 1 || queries.len() == 1, "{queries:?}");
+                }
+            }
+            assert_eq!(image.pixel(image.row_start + image.row_count, image.col_start), None);
+        }
     }
 }

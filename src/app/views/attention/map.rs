@@ -13,6 +13,7 @@ use egui::{
     Align2, Color32, ColorImage, FontId, Painter, Pos2, Rect, Role, Sense, Stroke, TextureFilter, TextureHandle,
     TextureOptions, Ui, WidgetInfo, pos2, vec2,
 };
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Room for the ticks of the axes, left and above.
@@ -67,15 +68,6 @@ impl Painted {
     fn rows_covered(&self) -> f64 {
         let apart = if self.image.sampled.is_some() { self.image.row_count.div_ceil(MAP_ROWS) } else { 0 };
         f64::from((self.image.height * apart).max(self.image.row_count))
-    }
-
-    /// The value of the pixel that holds a pair.
-    fn value(&self, query: u32, key: u32) -> Option<f32> {
-        let image = &self.image;
-        let row = f64::from(query.checked_sub(image.row_start)?) / self.rows_covered();
-        let col = f64::from(key.checked_sub(image.col_start)?) / f64::from(image.col_count);
-        let (y, x) = ((row * f64::from(image.height)) as u32, (col * f64::from(image.width)) as u32);
-        (x < image.width && y < image.height).then(|| image.values[(y * image.width + x) as usize])
     }
 
     /// Queries and keys of a pixel.
@@ -194,15 +186,19 @@ impl Map {
     }
 
     fn readout(&self, query: u32, key: u32, layer: Layer) -> String {
-        let value = self.painted.as_ref().filter(|painted| painted.layer == layer);
-        let value = value.and_then(|painted| painted.value(query, key));
-        let value = value.map_or_else(|| "...".to_owned(), |value| ticks::written(f64::from(value)));
+        let image = self.painted.as_ref().filter(|painted| painted.layer == layer).map(|painted| &painted.image);
+        let known = image.and_then(|image| {
+            let [x, y] = image.pixel(query, key)?;
+            let value = image.values[(y * image.width + x) as usize];
+            Some((image.covered([x, y]), ticks::written(f64::from(value))))
+        });
+        let ([queries, keys], value) = known.unwrap_or_else(|| ([query..query + 1, key..key + 1], "...".to_owned()));
         let words = match layer {
             Layer::Pattern => Text::AttentionReadoutPairs,
             Layer::Projected => Text::AttentionReadoutProjected,
             Layer::Method | Layer::Effective | Layer::Exact => Text::AttentionReadoutWeight,
         };
-        fill(words, &[&query.to_string(), &key.to_string(), &value])
+        fill(words, &[&positions(&queries), &positions(&keys), &value])
     }
 
     /// The colour bar, and what the map was made from.
@@ -223,6 +219,12 @@ impl Map {
         };
         ui.label(source);
     }
+}
+
+/// `7`, `1,000 to 1,003`.
+fn positions(range: &Range<u32>) -> String {
+    let [first, last] = [range.start, range.end - 1].map(|at| format::count(at.into()));
+    if range.len() == 1 { first } else { fill(Text::AttentionSpan, &[&first, &last]) }
 }
 
 fn part_of(area: Rect, pointer: Pos2) -> (f64, f64) {

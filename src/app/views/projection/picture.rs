@@ -2,7 +2,6 @@
 
 use crate::app::views::{format, ticks};
 use crate::lab::Matrix;
-use crate::methods::measure::Sample;
 use crate::outcome::MapImage;
 use crate::text::{Text, fill};
 use egui::{
@@ -29,8 +28,8 @@ pub struct Grid<'a> {
     /// Names of the axes, across and down.
     pub axes: [Text; 2],
     pub unit: Text,
-    /// Rows that are drawn where pixels are sums over their columns; without it a pixel is one entry of many.
-    sums: Option<Sample>,
+    /// A map whose pixels are sums over their columns; without it a pixel is one entry of many.
+    map: Option<&'a MapImage>,
     /// In words, what was left out.
     sampled: Option<String>,
 }
@@ -41,7 +40,7 @@ impl<'a> Grid<'a> {
         let words = [size[1], total[1], size[0], total[0]].map(|count| format::count(count.into()));
         let sampled = (size != total).then(|| fill(Text::MatrixSampled, &words.each_ref().map(String::as_str)));
         let axes = [Text::MatrixAxisColumns, Text::MatrixAxisRows];
-        Self { name, values: &matrix.values, size, total, axes, unit: Text::MatrixUnit, sums: None, sampled }
+        Self { name, values: &matrix.values, size, total, axes, unit: Text::MatrixUnit, map: None, sampled }
     }
 
     pub fn of_map(map: &'a MapImage, name: &'a str) -> Self {
@@ -50,24 +49,20 @@ impl<'a> Grid<'a> {
         let rows = format::count(u64::from(map.sampled.unwrap_or(map.row_count)));
         let sampled = (size != total).then(|| fill(Text::MapSampled, &[&rows, &keys]));
         let axes = [Text::AttentionAxisKey, Text::AttentionAxisQuery];
-        let sums = Some(Sample::even(map.row_start, map.row_count));
-        Self { name, values: &map.values, size, total, axes, unit: Text::MapUnit, sums, sampled }
+        Self { name, values: &map.values, size, total, axes, unit: Text::MapUnit, map: Some(map), sampled }
     }
 
     /// The row of a pixel, and its columns.
     fn covered(&self, [x, y]: [u32; 2]) -> (u32, Range<u32>) {
-        let whole = |pixel: u32, axis: usize| u64::from(pixel) * u64::from(self.total[axis]);
-        match self.sums {
-            Some(rows) => {
-                let edge = |pixel: u32| whole(pixel, 0).div_ceil(self.size[0].into()) as u32;
-                (rows.query(y), edge(x)..edge(x + 1))
-            }
-            None => {
-                let [column, row] =
-                    [(x, 0), (y, 1)].map(|(pixel, axis)| (whole(pixel, axis) / u64::from(self.size[axis])) as u32);
-                (row, column..column + 1)
-            }
+        if let Some(map) = self.map {
+            let [queries, keys] = map.covered([x, y]);
+            return (queries.start, keys);
         }
+        let of_all = |pixel: u32, axis: usize| {
+            (u64::from(pixel) * u64::from(self.total[axis]) / u64::from(self.size[axis])) as u32
+        };
+        let (column, row) = (of_all(x, 0), of_all(y, 1));
+        (row, column..column + 1)
     }
 
     /// In words, what a pixel holds.
@@ -226,7 +221,7 @@ fn bar(ui: &mut Ui, scale: Scale, label: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::methods::measure::Window;
+    use crate::methods::measure::{Sample, Window};
 
     /// Every value is found again where the words say that it stands.
     #[test]
