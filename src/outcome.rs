@@ -217,7 +217,7 @@ impl MapImage {
     }
 
     /// The rows that are drawn where they are sampled.
-    fn rows(&self) -> Sample {
+    pub fn rows(&self) -> Sample {
         Sample::even(self.row_start, self.row_count)
     }
 }

@@ -4,7 +4,7 @@
 use super::job::Job;
 use super::scene::{Answer, Command, Missing, Question, Scene, View};
 use super::session::{Session, Stands};
-use super::stage::family;
+use super::stage::{FAMILIES, family};
 use super::views::{
     attention, buckets, codes, compare, format, layers, memory, projection, rank, result, tables, theory,
 };
@@ -106,11 +106,8 @@ impl App {
     fn head(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
         let narrow = ui.ctx().content_rect().width() < NARROW;
         ui.horizontal_wrapped(|ui| {
-            for (method, name, help) in [
-                (Method::Full, Text::TabFull, Text::TabFullHelp),
-                (Method::Lsh, Text::TabLsh, Text::TabLshHelp),
-                (Method::Linformer, Text::TabLinformer, Text::TabLinformerHelp),
-            ] {
+            for method in FAMILIES {
+                let (name, help) = summary::method_tab(method);
                 let on = self.view != View::Compare && family(self.settings.method) == method;
                 if tab(ui, on, name, help) {
                     self.show_method(method);

@@ -13,10 +13,15 @@ use crate::verify::Totals;
 
 /// The name of a method on its tab.
 pub fn method_name(method: Method) -> Text {
+    method_tab(method).0
+}
+
+/// The tab of a method: its name, and what it does.
+pub fn method_tab(method: Method) -> (Text, Text) {
     match method {
-        Method::Lsh => Text::TabLsh,
-        Method::Linformer => Text::TabLinformer,
-        Method::Full | Method::FullRowwise | Method::FullMaterialized => Text::TabFull,
+        Method::Lsh => (Text::TabLsh, Text::TabLshHelp),
+        Method::Linformer => (Text::TabLinformer, Text::TabLinformerHelp),
+        Method::Full | Method::FullRowwise | Method::FullMaterialized => (Text::TabFull, Text::TabFullHelp),
     }
 }
 

@@ -21,6 +21,7 @@ pub mod ticks;
 pub mod tokens;
 
 use super::scene::{Answer, Command, Missing, Scene};
+use super::summary::method_tab;
 use crate::settings::{Method, Settings};
 use crate::text::{Text, fill};
 use egui::{CollapsingHeader, RichText, Ui};
@@ -67,11 +68,7 @@ pub fn waiting_for(ui: &mut Ui, answer: Option<Answer>, soon: &str) {
 /// what would be seen.
 pub fn elsewhere(ui: &mut Ui, scene: &Scene<'_>, about: Method, why: Text, seen: Text, commands: &mut Vec<Command>) {
     ui.label(fill(why, &[method_name(scene.method)]));
-    let (name, help) = match about {
-        Method::Lsh => (Text::TabLsh, Text::TabLshHelp),
-        Method::Linformer => (Text::TabLinformer, Text::TabLinformerHelp),
-        Method::Full | Method::FullRowwise | Method::FullMaterialized => (Text::TabFull, Text::TabFullHelp),
-    };
+    let (name, help) = method_tab(about);
     if ui.button(fill(Text::ShowMethod, &[name.get()])).on_hover_text(help.get()).clicked() {
         commands.push(Command::Set(Box::new(Settings { method: about, ..scene.settings.clone() })));
     }

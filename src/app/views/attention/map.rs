@@ -6,7 +6,6 @@ use super::layer::Layer;
 use crate::app::scene::{Answer, Command, Scene};
 use crate::app::views::colour::{self, Scale};
 use crate::app::views::{format, ticks};
-use crate::methods::measure::MAP_ROWS;
 use crate::outcome::{MapImage, Outcome};
 use crate::text::{Text, fill};
 use egui::{
@@ -66,7 +65,7 @@ impl Painted {
     /// Queries that the rows of pixels stand for; sampled ones are evenly apart and may reach past
     /// the window.
     fn rows_covered(&self) -> f64 {
-        let apart = if self.image.sampled.is_some() { self.image.row_count.div_ceil(MAP_ROWS) } else { 0 };
+        let apart = if self.image.sampled.is_some() { self.image.rows().stride } else { 0 };
         f64::from((self.image.height * apart).max(self.image.row_count))
     }
 
